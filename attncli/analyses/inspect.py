@@ -1,0 +1,167 @@
+"""inspect: how a model reads one text. Weights, contributions, top keys, telling heads, shift."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attncli.analyses.excess import Excess, Telling
+from attncli.analyses.inspection import Inspection, QueryRow, TopKey
+from attncli.analyses.reduction import HeadMatrices, Reduction, States, cosine
+from attncli.analyses.units import (
+    Unit,
+    describe_specials,
+    make_units,
+    merge_keys,
+    merge_queries,
+    renormalise,
+)
+from attncli.errors import UsageProblem
+from attncli.model.forward import Job, run
+from attncli.model.load import Model
+from attncli.model.observe import Observer
+from attncli.results import RANDOM_NOTE
+from attncli.selection import Heads, View, find_tokens
+from attncli.tokenize import Encoded
+
+Array = np.ndarray
+
+
+def inspect_text(
+    model: Model,
+    encoded: Encoded,
+    heads: Heads,
+    view: View,
+    *,
+    query: Sequence[str] = (),
+    key: Sequence[str] = (),
+    every_head: bool = False,
+    line: int | None = None,
+) -> Inspection:
+    """Run a text through a model and gather what `attn inspect` shows.
+
+    Args:
+        model: what to run.
+        encoded: the text as `model.encode` gives it.
+        heads: chosen layers and heads.
+        view: measure, special tokens, words, length of the top lists.
+        query: words or token indexes that become rows; empty for all.
+        key: words or token indexes that become columns; empty for all.
+        every_head: keep the matrices of every chosen head too, [layer, head, query, key].
+        line: line of a batch the text came from.
+
+    Raises:
+        UsageProblem: a query or key that is not in the text, or that `view` hides.
+    """
+    n = len(encoded.tokens)
+    units = make_units(encoded, view)
+    queries = _choose(encoded, units, query, "query")
+    keys = _choose(encoded, units, key, "key")
+    rows = np.array(sorted({token for i in queries for token in units[i].tokens}), dtype=np.int64)
+    ordinary = np.array([not token.special for token in encoded.tokens])
+    reduction = Reduction(heads, rows, n)
+    excess = Excess(heads, ordinary, causal=model.spec.stack.causal)
+    states = States(model.spec.stack.n_layers)
+    observers: list[Observer] = [reduction, excess, states]
+    matrices = HeadMatrices(heads, n) if every_head else None
+    if matrices is not None:
+        observers.append(matrices)
+    run(model.spec, model.params, [Job(encoded.ids, [0] * n, observers)])
+
+    shown_units = [units[i] for i in queries]
+    every_key = [units[i] for i in range(len(units))]
+    special = ~ordinary
+    special_weight = merge_queries(reduction.weights[:, special].sum(axis=1)[:, None], rows.tolist(), shown_units)
+    matrix = {}
+    for name, values in (("weights", reduction.weights), ("contributions", reduction.contributions)):
+        merged = merge_queries(merge_keys(values, every_key), rows.tolist(), shown_units)
+        matrix[name] = renormalise(merged) if view.special == "hide" else merged
+    plain = not view.words and view.special != "fold"
+    scores = None
+    if reduction.scores is not None and plain:
+        places = [unit.tokens[0] for unit in every_key]
+        scores = reduction.scores[:, places][:, list(keys)]
+    tellings = _tellings(excess, shown_units)
+    stacked = states.stacked()
+    result_rows = tuple(
+        _query_row(unit, matrix["weights"][i], matrix["contributions"][i], units, keys, view, special_weight[i, 0], tellings[i])
+        for i, unit in enumerate(shown_units)
+    )
+    return Inspection(
+        card=model.card(),
+        encoded=encoded,
+        heads=heads,
+        view=view,
+        units=tuple(units),
+        queries=queries,
+        keys=keys,
+        weights=matrix["weights"][:, list(keys)],
+        contributions=matrix["contributions"][:, list(keys)],
+        scores=scores,
+        rows=result_rows,
+        shift=cosine(stacked, stacked[:1]).T,
+        notes=_notes(model, encoded, view, scores_lost=reduction.scores is not None and not plain),
+        line=line,
+        by_head={}
+        if matrices is None
+        else {"weights": matrices.weights, "scores": matrices.scores, "contributions": matrices.contributions},
+    )
+
+
+def _choose(encoded: Encoded, units: Sequence[Unit], wanted: Sequence[str], option: str) -> tuple[int, ...]:
+    """Return the units that --query or --key name, in reading order; all when none is named."""
+    if not wanted:
+        return tuple(range(len(units)))
+    owner = {token: unit.index for unit in units for token in unit.tokens}
+    chosen = set()
+    for name in wanted:
+        for token in find_tokens(encoded, name, option):
+            if token not in owner:
+                raise UsageProblem(f"--{option} {name}: this token is hidden; use --special show.")
+            chosen.add(owner[token])
+    return tuple(sorted(chosen))
+
+
+def _tellings(excess: Excess, units: Sequence[Unit]) -> list[Telling | None]:
+    """Return the most telling head of each unit: the best of its tokens."""
+    tokens = [token for unit in units for token in unit.tokens]
+    by_token = dict(zip(tokens, excess.telling(tokens), strict=True))
+    best = []
+    for unit in units:
+        found = [t for t in map(by_token.get, unit.tokens) if t is not None and t.key not in unit.tokens]
+        best.append(max(found, key=lambda t: t.excess, default=None))
+    return best
+
+
+def _query_row(
+    unit: Unit,
+    weights: Array,
+    contributions: Array,
+    units: Sequence[Unit],
+    keys: Sequence[int],
+    view: View,
+    special_weight: float,
+    telling: Telling | None,
+) -> QueryRow:
+    ordinary = np.array([i for i in keys if not units[i].special], dtype=np.int64)
+
+    def top(values: Array) -> tuple[TopKey, ...]:
+        order = ordinary[np.argsort(-values[ordinary], kind="stable")][: view.top]
+        return tuple(
+            TopKey(units[i], float(weights[i]), float(contributions[i]))
+            for i in order.tolist()
+            if values[i] > 0
+        )
+
+    return QueryRow(unit, top(contributions), top(weights), float(special_weight), telling)
+
+
+def _notes(model: Model, encoded: Encoded, view: View, *, scores_lost: bool) -> tuple[str, ...]:
+    notes = [RANDOM_NOTE] if model.random else []
+    notes += encoded.notes
+    if view.special != "show":
+        notes.append(describe_specials(view.special))
+    if scores_lost:
+        notes.append("scores are left out: scores of merged tokens are not defined")
+    return tuple(notes)

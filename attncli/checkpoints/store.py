@@ -1,0 +1,43 @@
+"""What every tensor store offers: names, shapes, and float32 values read when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from attncli._shapes import Float, Int
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One tensor as its file describes it."""
+
+    dtype: str
+    """Storage type in the file's own spelling, such as F32, BF16 or Q8."""
+    shape: tuple[int, ...]
+    n_bytes: int
+    """Bytes on disk, scales of packed tensors included."""
+
+
+class TensorStore(Protocol):
+    """A checkpoint file, or several that belong together."""
+
+    @property
+    def path(self) -> Path:
+        """The file (or folder) that messages name."""
+
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        """Every tensor by the name it has in the file."""
+
+    def read(self, name: str) -> Float[Array, "..."]:
+        """Return one whole tensor as float32."""
+
+    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
+        """Return chosen rows of a tensor as float32 without reading the others."""

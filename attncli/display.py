@@ -1,0 +1,97 @@
+"""Text from users and model files made safe and visible for people.
+
+Control characters, bidirectional overrides and invisible characters are shown escaped, so that
+no text can move the cursor, colour the screen or reorder a line. JSON keeps the exact text.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from attncli.tokenize import Token
+
+_SHOWN = {"\n": "\u23ce", "\r": "\u240d", "\t": "\u21e5", "\u00a0": "\u2423"}
+_JOINERS = "\u200c\u200d"
+
+
+def display(text: str) -> str:
+    """Return the text with everything escaped that a terminal would act on or not show."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(text, at) for at in range(len(text)))
+
+
+def token_label(token: Token, previous: Token | None = None) -> str:
+    """Return how tables show a token: what the user typed there, pieces of a word marked.
+
+    A piece that continues a word begins with "##" (as WordPiece spells it) or "·"; bytes of a
+    character that is spread over several tokens are shown as <0xF0>.
+    """
+    if token.special:
+        return display(token.token)
+    shares = previous is not None and token.start < previous.end and token.text and previous.text
+    if _is_partial(token) or shares:
+        return _as_bytes(token.token) or display(token.text)
+    text = token.text.strip(" ")
+    if not text:
+        return "\u2423" if not token.text.strip("\u2581\u0120 ") else display(token.text)
+    continues = previous is not None and token.word is not None and token.word == previous.word
+    if token.token.startswith("##") and continues:
+        return "##" + display(text)
+    return ("\u00b7" if continues else "") + display(text)
+
+
+def labels(tokens: tuple[Token, ...]) -> list[str]:
+    """Return the labels of all tokens of a text."""
+    before = (None, *tokens[:-1])
+    return [token_label(token, previous) for token, previous in zip(tokens, before, strict=True)]
+
+
+def _visible(text: str, at: int) -> str:
+    char = text[at]
+    if char in _SHOWN:
+        return _SHOWN[char]
+    if char in _JOINERS and 0 < at < len(text) - 1:
+        return char
+    category = unicodedata.category(char)
+    if category[0] == "C" and category != "Co" or category in ("Zl", "Zp"):
+        return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"
+    if category == "Zs" and char != " ":
+        return "\u2423"
+    # a mark with nothing before it would stick to the neighbouring column
+    return "\u25cc" + char if category == "Mn" and at == 0 else char
+
+
+def _is_partial(token: Token) -> bool:
+    """True when a byte-level piece holds bytes that are no whole characters."""
+    raw = _bytes_of(token.token)
+    if raw is None or token.token.isascii():
+        return False
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _as_bytes(piece: str) -> str:
+    raw = _bytes_of(piece)
+    return "".join(f"<0x{byte:02X}>" for byte in raw) if raw is not None else ""
+
+
+def _bytes_of(piece: str) -> bytes | None:
+    """Undo the byte-level spelling of GPT-2's vocabulary; None when the piece is not spelled so."""
+    try:
+        return bytes(_BYTE_OF[char] for char in piece)
+    except KeyError:
+        return None
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """Printable bytes stand for themselves, the others for code points from 256 on."""
+    plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    moved = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(moved)}
+
+
+_BYTE_OF = _byte_alphabet()

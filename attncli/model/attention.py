@@ -1,0 +1,88 @@
+"""The attention function: queries, keys and values of one text in, heads' outputs out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attncli._shapes import Float
+from attncli.model.observe import AttentionBlock, HeadValues, Observer
+from attncli.model.ops import softmax, visible
+from attncli.model.spec import LayerSpec, StackSpec
+
+Array = np.ndarray
+
+BLOCK_SCORES = 2_000_000
+"""Scores of one block of query rows, over all heads (8 MB in float32)."""
+
+
+def attend(
+    stack: StackSpec,
+    layer: LayerSpec,
+    index: int,
+    q: Float[Array, "token q_width"],
+    k: Float[Array, "token kv_width"],
+    v: Float[Array, "token kv_width"],
+    o: Float[Array, "head head_dim d_model"] | None,
+    observers: Sequence[Observer],
+) -> Float[Array, "token q_width"]:
+    """Return sum_j weights[h, i, j] v[j] for every query i, heads side by side.
+
+    scores = scale · q kᵀ, masked; weights = softmax(scores). The matrix of all pairs is never
+    held: query rows go in blocks, and a causal block only meets the keys it can see.
+
+    Args:
+        stack: sizes, scale and direction.
+        layer: the window of this layer.
+        index: number of this layer, for the observers.
+        q: projected queries, all heads side by side; k and v likewise for key/value heads.
+        k: projected keys.
+        v: projected values.
+        o: output projection by head, for observers that need it.
+        observers: those that watch this layer.
+
+    Source: Vaswani et al. 2017, section 3.2; grouped heads: Ainslie et al. 2023.
+    """
+    n, group = len(q), stack.n_heads // stack.n_kv_heads
+    q = _split(q * np.float32(stack.scale), stack.head_dim)
+    k, v = _split(k, stack.head_dim), _split(v, stack.head_dim)
+    values = HeadValues(v, o, group)
+    wants_scores = any(observer.wants_scores for observer in observers)
+    out = np.empty((stack.n_heads, n, stack.head_dim), np.float32)
+    step = max(1, BLOCK_SCORES // (stack.n_heads * n))
+    for start in range(0, n, step):
+        queries = slice(start, min(start + step, n))
+        keys = _reach(queries, n, causal=stack.causal, window=layer.window)
+        scores = _grouped(q[:, queries], stack.n_kv_heads) @ k[:, keys].transpose(0, 2, 1)
+        scores = scores.reshape(stack.n_heads, -1, keys.stop - keys.start)
+        seen = visible(queries, keys, causal=stack.causal, window=layer.window)
+        if seen is not None:
+            np.copyto(scores, -np.inf, where=~seen)
+        shown = scores.copy() if wants_scores else None
+        weights = softmax(scores)
+        mixed = _grouped(weights, stack.n_kv_heads) @ v[:, keys]
+        out[:, queries] = mixed.reshape(stack.n_heads, -1, stack.head_dim)
+        for observer in observers:
+            block = AttentionBlock(index, queries, keys, q[:, queries], k, values, weights, shown)
+            observer.on_attention(block)
+    return out.transpose(1, 0, 2).reshape(n, -1)
+
+
+def _split(x: Array, head_dim: int) -> Array:
+    """[token, heads side by side] to [head, token, head_dim]."""
+    return np.ascontiguousarray(x.reshape(len(x), -1, head_dim).transpose(1, 0, 2))
+
+
+def _grouped(x: Array, n_kv_heads: int) -> Array:
+    """[head, query, ...] to [kv_head, queries of its heads, ...]: one product per kv head."""
+    return x.reshape(n_kv_heads, -1, x.shape[-1])
+
+
+def _reach(queries: slice, n: int, *, causal: bool, window: int | None) -> slice:
+    """Keys that at least one of the queries can see."""
+    if causal:
+        return slice(0 if window is None else max(0, queries.start - window + 1), queries.stop)
+    if window is None:
+        return slice(0, n)
+    return slice(max(0, queries.start - window), min(n, queries.stop + window))

@@ -1,0 +1,42 @@
+"""The families attn can compute: one small module each, named here and nowhere else.
+
+A family module offers
+
+* `read_spec(config) -> ModelSpec`: every key of the configuration that changes the numbers;
+* `sources(spec, tensors) -> {canonical name: Source}`: where each parameter stands in the file;
+* `ignored(name) -> bool`: tensors that are knowingly left unused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from importlib import import_module
+from typing import Protocol, cast
+
+from attncli.model.config import ConfigReader
+from attncli.model.params import Source
+from attncli.model.spec import ModelSpec
+
+REGISTRY = {
+    "attn-toy": "toy",
+    "bert": "bert",
+}
+"""`model_type` of a configuration to the module that knows the family."""
+
+
+class Family(Protocol):
+    """What a family module offers."""
+
+    def read_spec(self, config: ConfigReader) -> ModelSpec:
+        """Turn a configuration into what the arithmetic needs."""
+
+    def sources(self, spec: ModelSpec, tensors: Collection[str]) -> Mapping[str, Source]:
+        """Say where each parameter stands in a checkpoint with these tensor names."""
+
+    def ignored(self, name: str) -> bool:
+        """Tell whether a tensor is knowingly left unused."""
+
+
+def find_family(model_type: str) -> Family:
+    """Return the module of a registered family."""
+    return cast(Family, import_module(f"{__name__}.{REGISTRY[model_type]}"))

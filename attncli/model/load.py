@@ -1,0 +1,165 @@
+"""A name or path to a model that is ready to run: spec, lazy parameters, tokenizer."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from attncli.checkpoints.arrays import ArrayStore
+from attncli.checkpoints.safetensors import SafetensorsFile
+from attncli.checkpoints.store import TensorStore
+from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
+from attncli.model import initialise
+from attncli.model.config import ConfigReader
+from attncli.model.families import REGISTRY, find_family
+from attncli.model.locate import BUNDLED, DEFAULT, RANDOM, Place, default_name, locate
+from attncli.model.params import Params, bind
+from attncli.model.spec import ModelSpec
+from attncli.results import ModelCard
+from attncli.tokenize import Encoded, TextTokenizer
+
+WEIGHTS = "model.safetensors"
+CHECKSUMS = "SHA256SUMS"
+_PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
+
+
+@dataclass(slots=True)
+class Model:
+    """A model that can be run."""
+
+    name: str
+    spec: ModelSpec
+    params: Params
+    tokenizer: TextTokenizer
+    place: Place
+    random: bool
+    """True when any weight was initialised rather than trained."""
+
+    @property
+    def dtype(self) -> str:
+        """Storage type of the first layer's query projection, such as F32 or Q8."""
+        source = self.params.sources["0.attn.q.weight"]
+        return self.params.store.tensors[source.tensor].dtype
+
+    def card(self) -> ModelCard:
+        """Return what every output says about the model."""
+        stack = self.spec.stack
+        return ModelCard(
+            name=self.name,
+            family=self.spec.family,
+            layers=stack.n_layers,
+            heads=stack.n_heads,
+            kv_heads=stack.n_kv_heads,
+            causal=stack.causal,
+            dtype=self.dtype,
+            sha256=self._sha256(),
+            source="bundled" if self.place.kind == "bundled" else str(self.place.path),
+            random=self.random,
+        )
+
+    def encode(self, text: str, *, literal_specials: bool = False) -> Encoded:
+        """Encode a text and check that the model can take it.
+
+        Raises:
+            InputProblem: empty text, too many tokens, or a token without a row in the embedding.
+        """
+        encoded = self.tokenizer.encode(text, literal_specials=literal_specials)
+        limit = self.spec.n_positions
+        if limit is not None and len(encoded.tokens) > limit:
+            raise InputProblem(
+                f"The text has {len(encoded.tokens):,} tokens, {self.name} takes at most {limit:,}; "
+                "shorten it, or give it in pieces, one a line."
+            )
+        for token in encoded.tokens:
+            if token.id >= self.spec.vocab_size:
+                raise InputProblem(
+                    f"{self.place.path}: token {token.token!r} has id {token.id}, the embedding table "
+                    f"has {self.spec.vocab_size} rows; tokenizer.json and weights do not belong together."
+                )
+        return encoded
+
+    def _sha256(self) -> str | None:
+        """Sum of the weights file; the bundled model's stands beside it (a test checks it)."""
+        if self.place.kind == "random":
+            return None
+        path = self.params.store.path
+        if self.place.kind == "bundled":
+            lines = (self.place.path / CHECKSUMS).read_text("ascii").splitlines()
+            return dict(reversed(line.split()) for line in lines)[path.name]
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load(name: str | None = None) -> Model:
+    """Load a model.
+
+    Args:
+        name: a bundled name, a folder, an .npz file, `random:d_model=64,…`; None for the default.
+
+    Raises:
+        ModelProblem: it cannot be read, or attn cannot compute it exactly.
+        UsageProblem: a `random:` request that is not understood.
+    """
+    place = locate(name or default_name())
+    if place.kind == "random":
+        return _initialised(place)
+    if place.kind == "npz":
+        values, arrays, tokenizer = initialise.model_from_npz(place.path)
+        return _assemble(place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer)
+    config = ConfigReader.from_file(place.path / "config.json")
+    return _assemble(place, config, open_weights(place.path), None)
+
+
+def _initialised(place: Place) -> Model:
+    recipe = initialise.parse_recipe(place.name.removeprefix(RANDOM[:-1]).removeprefix(":"))
+    tokenizer = TextTokenizer.from_file(BUNDLED / DEFAULT / "tokenizer.json")
+    config = ConfigReader(recipe.config(tokenizer.vocab_size), place.path)
+    store = ArrayStore(place.path, recipe.arrays(tokenizer.vocab_size))
+    return _assemble(place, config, store, tokenizer)
+
+
+def _assemble(
+    place: Place, config: ConfigReader, store: TensorStore, tokenizer: TextTokenizer | None
+) -> Model:
+    spec, params = resolve(config, store)
+    random = config.flag("random", False) if config.has("random") else False
+    if tokenizer is None:
+        tokenizer = TextTokenizer.from_file(place.path / "tokenizer.json")
+    return Model(place.name, spec, params, tokenizer, place, random)
+
+
+def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params]:
+    """Read the spec of a configuration and find its parameters in a store.
+
+    Raises:
+        ModelProblem: unknown family, unsupported configuration, tensors that do not fit it.
+    """
+    model_type = config.text("model_type")
+    if model_type not in REGISTRY:
+        raise ModelProblem(
+            f"{config.path}: model_type {model_type!r} is not supported; supported: "
+            f"{listing(REGISTRY, 60)}.{did_you_mean(model_type, REGISTRY)}"
+        )
+    family = find_family(model_type)
+    spec = family.read_spec(config)
+    config.finish()
+    return spec, bind(store, family.sources(spec, store.tensors.keys()), family.ignored)
+
+
+def open_weights(folder: Path) -> SafetensorsFile:
+    """Open the weights of a folder.
+
+    Raises:
+        ModelProblem: there are none, or only files that are never read.
+    """
+    path = folder / WEIGHTS
+    if path.exists():
+        return SafetensorsFile(path)
+    pickled = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
+    if pickled:
+        raise ModelProblem(
+            f"{folder}: only {pickled[0]} is there, a pickle, which can run code and is never read. "
+            "Save the model as safetensors: model.save_pretrained(FOLDER) of transformers does."
+        )
+    raise ModelProblem(f"{folder}: no {WEIGHTS} in this folder.")

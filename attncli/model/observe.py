@@ -1,0 +1,94 @@
+"""What a run shows while it happens: attention in blocks of query rows, and the residual stream.
+
+The forward pass keeps nothing. An observer names the layers and states it wants and keeps what
+it needs of them; a matrix over all pairs of tokens exists only if an observer builds one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attncli._shapes import Float
+
+Array = np.ndarray
+
+
+@dataclass(slots=True)
+class HeadValues:
+    """The value vectors of one layer and what the output projection makes of them.
+
+    f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h is what head h would add to a query's output if it put
+    all its weight on key j. Source: Kobayashi et al. 2020, equation 3 (output bias left out).
+    """
+
+    v: Float[Array, "kv_head key head_dim"]
+    o: Float[Array, "head head_dim d_model"] | None
+    """Output projection by head; None when the heads' outputs are simply put side by side."""
+    group: int = 1
+    """Query heads that share one key/value head."""
+
+    def of(self, head: int) -> Float[Array, "key d_model"]:
+        """Return f_h(x_j) for every key j (width head_dim when there is no W_O)."""
+        v = self.v[head // self.group]
+        return v if self.o is None else v @ self.o[head]
+
+    def norms(self, head: int) -> Float[Array, " key"]:
+        """Return the length of f_h(x_j) for every key j."""
+        vectors = self.of(head)
+        return np.sqrt(np.einsum("kd,kd->k", vectors, vectors))
+
+    def gram(self, heads: tuple[int, ...]) -> Float[Array, "key head head"]:
+        """Return the inner products f_h(x_j) · f_g(x_j) of the chosen heads, for every key j."""
+        n_keys = self.v.shape[1]
+        if self.o is None:
+            gram = np.zeros((n_keys, len(heads), len(heads)), np.float32)
+            for place, head in enumerate(heads):
+                gram[:, place, place] = np.square(self.norms(head))
+            return gram
+        gram = np.empty((n_keys, len(heads), len(heads)), np.float32)
+        step = max(1, 4_000_000 // (len(heads) * self.o.shape[2]))
+        o = self.o[list(heads)]
+        v = self.v[[head // self.group for head in heads]]
+        for start in range(0, n_keys, step):
+            vectors = (v[:, start : start + step] @ o).transpose(1, 0, 2)
+            gram[start : start + step] = vectors @ vectors.transpose(0, 2, 1)
+        return gram
+
+
+@dataclass(slots=True)
+class AttentionBlock:
+    """Attention of some query rows of one layer. Arrays are valid during the call only."""
+
+    layer: int
+    queries: slice
+    """Positions of the query rows."""
+    keys: slice
+    """Positions of the keys; every key outside is masked for all these queries."""
+    q: Float[Array, "head query head_dim"]
+    k: Float[Array, "kv_head key head_dim"]
+    """Keys of the whole text; `keys` says which ones the arrays below show."""
+    values: HeadValues
+    """Values of the whole text."""
+    weights: Float[Array, "head query key"]
+    """Softmax of the scores: fractions, rows sum to 1, masked entries exactly 0."""
+    scores: Float[Array, "head query key"] | None = None
+    """Scaled scores before the softmax, masked entries -inf; only if an observer wants them."""
+
+
+class Observer:
+    """Sees chosen parts of one run over one text; does nothing by itself."""
+
+    attention_layers: frozenset[int] = frozenset()
+    """Layers whose attention blocks are shown."""
+    wants_scores: bool = False
+    states: frozenset[int] = frozenset()
+    """States of the residual stream: 0 is the embedding, i is after block i - 1; the last one
+    has the final norm applied where the model has one (the convention of transformers)."""
+
+    def on_attention(self, block: AttentionBlock) -> None:
+        """Take one block; all blocks of a layer together cover every query once."""
+
+    def on_state(self, index: int, state: Float[Array, "token d_model"]) -> None:
+        """Take one state of the residual stream."""

@@ -1,0 +1,110 @@
+"""A model's parameters under canonical names, read from their store when a layer needs them.
+
+Canonical names: `embed.token`, `embed.position`, `embed.type`, then norm slots and projections
+as NAME.weight and NAME.bias, those of block i under `i.`: `0.attn.q`, `0.attn.o`, `0.ffn.up`,
+`0.attn_residual`. Projections are [input, output], so that y = x @ weight + bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from attncli._shapes import Float, Int
+from attncli.checkpoints.store import TensorStore
+from attncli.errors import ModelProblem, listing
+
+Array = np.ndarray
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a parameter comes from: a tensor of the checkpoint and what is done to it."""
+
+    tensor: str
+    shape: Shape
+    """Shape the tensor must have in the checkpoint; a first axis of -1 may have any length."""
+    transform: Callable[[Array], Array] | None = None
+    """Rename, transpose, split or cast only: values are never folded together."""
+    optional: bool = False
+    """True when the family also exists without this parameter."""
+
+
+@dataclass(slots=True)
+class Params:
+    """Lazy parameters of one model."""
+
+    store: TensorStore
+    sources: Mapping[str, Source]
+    keep: bool = False
+    """Keep what was read, for runs over many texts; otherwise each layer is read and dropped."""
+    _kept: dict[str, Array] = field(default_factory=dict)
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether the model has this parameter."""
+        return name in self.sources
+
+    def get(self, name: str) -> Float[Array, "..."] | None:
+        """Return a parameter as float32, or None when the model has none of that name."""
+        source = self.sources.get(name)
+        if source is None:
+            return None
+        values = self._kept.get(name)
+        if values is None:
+            values = self.store.read(source.tensor)
+            if source.transform is not None:
+                values = source.transform(values)
+            if self.keep:
+                self._kept[name] = values
+        return values
+
+    def need(self, name: str) -> Float[Array, "..."]:
+        """Return a parameter that the arithmetic cannot do without."""
+        values = self.get(name)
+        if values is None:
+            raise ModelProblem(f"{self.store.path}: the parameter {name} is missing.")
+        return values
+
+    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
+        """Return chosen rows of a table such as the token embedding, reading only those."""
+        return self.store.rows(self.sources[name].tensor, index)
+
+
+def bind(store: TensorStore, sources: Mapping[str, Source], ignored: Callable[[str], bool]) -> Params:
+    """Match a family's sources with the tensors of a store, exactly.
+
+    Args:
+        store: the checkpoint.
+        sources: canonical name to source, for this model's spec.
+        ignored: tells which tensors of the file are knowingly left unused.
+
+    Raises:
+        ModelProblem: tensors are missing, have another shape, or are used by nobody.
+    """
+    missing = {s.tensor for s in sources.values() if not s.optional and s.tensor not in store.tensors}
+    if missing:
+        found = len(store.tensors)
+        raise ModelProblem(
+            f"{store.path}: {len(missing)} tensors missing ({listing(missing)}). "
+            f"The file has {found}; it may be incomplete or of another family."
+        )
+    bound = {name: s for name, s in sources.items() if s.tensor in store.tensors}
+    for source in bound.values():
+        shape = store.tensors[source.tensor].shape
+        expected = source.shape if source.shape[0] >= 0 else (*shape[:1], *source.shape[1:])
+        if shape != expected:
+            raise ModelProblem(
+                f"{store.path}: tensor {source.tensor} has shape {list(shape)}, "
+                f"expected {list(source.shape)} from the config."
+            )
+    used = {source.tensor for source in bound.values()}
+    unused = {name for name in store.tensors if name not in used and not ignored(name)}
+    if unused:
+        raise ModelProblem(
+            f"{store.path}: {len(unused)} tensors that attn does not know what to do with "
+            f"({listing(unused)}); results could be wrong, so attn stops here."
+        )
+    return Params(store, bound)

@@ -1,0 +1,171 @@
+"""What analyses hand to the output formats: plain values with names and units, no model inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from attncli import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from attncli.tokenize import Encoded, Token
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What every output says about the model behind it."""
+
+    name: str
+    family: str
+    layers: int
+    heads: int
+    kv_heads: int
+    causal: bool
+    dtype: str
+    """Storage type of the attention weights: F32, F16, BF16, Q8."""
+    sha256: str | None
+    """Sum of the weights file; None for weights that are no file."""
+    source: str
+    random: bool
+    """True when any weight was initialised rather than trained: the numbers mean nothing."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def headline(self) -> str:
+        """Say in words which model it is."""
+        direction = "sees only what came before" if self.causal else "sees both ways"
+        shape = f"{_count(self.layers, 'layer')} × {_count(self.heads, 'head')}"
+        return f"{self.name} · {self.family} · {shape} · {direction}"
+
+
+RANDOM_NOTE = "random weights: these numbers show the arithmetic and mean nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A token or word as tables show it."""
+
+    text: str
+    special: bool = False
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A label with a number, such as a key and its weight; several of them make one cell."""
+
+    label: Label
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    kind: Literal["text", "label", "int", "fraction", "cosine", "number", "shares"] = "text"
+    unit: str = ""
+    """Unit or meaning, shown in the table's caption or kept in exports; empty for texts."""
+    digits: int = 2
+    wide: bool = False
+    """True for a column that is the first to go when the terminal is narrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of plain values."""
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    important: Sequence[float] = ()
+    """One number a row; where not all rows fit, those with the largest are shown."""
+    hint: str = ""
+    """How to see rows that were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Queries × keys. Rows are queries, columns are keys, always."""
+
+    name: str
+    title: str
+    unit: str
+    queries: Sequence[Label]
+    keys: Sequence[Label]
+    values: np.ndarray
+    """[query, key]; masked entries are -inf."""
+    digits: int = 2
+    hint: str = ""
+    """How to see a matrix that was left out because it does not fit."""
+
+
+class Result(Protocol):
+    """One answer of a command, ready for any format."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader must know to not misread the numbers."""
+
+    def headline(self) -> str:
+        """One line in plain words: model, selection, units."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON document."""
+
+    def tables(self) -> Sequence[Table | Matrix]:
+        """Return what people read, in order."""
+
+    def tidy(self) -> Table:
+        """Return the numbers as one long table, for CSV."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the numbers as named arrays, for npz."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A line of a batch that could not be used; the rest goes on."""
+
+    command: str
+    line: int | None
+    problem: str
+    notes: Sequence[str] = field(default=())
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        head = {"schema": schema_name(self.command), "attn": __version__}
+        return {**head, "line": self.line, "error": self.problem}
+
+
+def schema_name(command: str) -> str:
+    """Return the name and version of a command's JSON; a changed meaning changes the number."""
+    return f"attn.{command}/1"
+
+
+def document(command: str, card: ModelCard | None) -> dict[str, Any]:
+    """Return the opening fields that every JSON document has."""
+    head: dict[str, Any] = {"schema": schema_name(command), "attn": __version__}
+    if card is not None:
+        head["model"] = card.record()
+    return head
+
+
+def token_record(token: Token) -> dict[str, Any]:
+    """Return the JSON form of a token."""
+    return {name: getattr(token, name) for name in token.__slots__}
+
+
+def text_record(encoded: Encoded) -> dict[str, Any]:
+    """Return the fields that describe a text and its tokens."""
+    return {"text": encoded.text, "tokens": [token_record(token) for token in encoded.tokens]}
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,0 +1,197 @@
+"""Text to tokens: a `tokenizers` object, with spans, surface text, specials and words set right."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attncli.errors import InputProblem, ModelProblem
+from attncli.words import Word, split_words
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SPACE_MARKS = "\u0120\u2581\u010a"
+"""How vocabularies spell a leading space (byte-level, SentencePiece) and a line break."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token of an encoded text."""
+
+    index: int
+    """Position in the sequence, zero-based."""
+    id: int
+    """Row of the embedding table."""
+    token: str
+    """The piece as the vocabulary spells it, such as "##ing" or a byte-level form."""
+    text: str
+    """What the user typed there; empty for a token that stands for no character."""
+    start: int
+    """First code point in the user's text (0 for an added special, as the library reports)."""
+    end: int
+    """One past the last code point."""
+    special: bool
+    """True for [CLS], <s> and the like, whether added or typed by the user."""
+    word: int | None
+    """Index of the word it belongs to; None for specials and lone space marks."""
+
+    @property
+    def added(self) -> bool:
+        """True when the tokenizer put it in: it stands for nothing in the text."""
+        return self.special and self.start == self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text as the model will read it."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    words: tuple[Word, ...]
+    """Words that have at least one token."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know, such as control tokens typed as plain text."""
+    lowercased: bool = False
+    """True when the tokenizer makes no difference between "Jam" and "jam"."""
+
+    @property
+    def ids(self) -> list[int]:
+        """Token ids in order."""
+        return [token.id for token in self.tokens]
+
+    def tokens_by_word(self) -> list[tuple[int, ...]]:
+        """Return the token indexes of every word."""
+        found: list[list[int]] = [[] for _ in self.words]
+        for token in self.tokens:
+            if token.word is not None:
+                found[token.word].append(token.index)
+        return [tuple(indexes) for indexes in found]
+
+
+class TextTokenizer:
+    """Encodes one text at a time, without padding and without cutting."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take a `tokenizers` object; its padding and truncation are switched off."""
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self._tokenizer = tokenizer
+        added = tokenizer.get_added_tokens_decoder()
+        self._special_ids = {i for i, token in added.items() if token.special}
+        self._unknown_id = _unknown_id(tokenizer)
+        normalizer = tokenizer.normalizer
+        self.lowercases = normalizer is not None and normalizer.normalize_str("A") == "a"
+
+    @classmethod
+    def from_file(cls, path: Path) -> TextTokenizer:
+        """Read a tokenizer.json.
+
+        Raises:
+            ModelProblem: the file is missing or is no tokenizer.
+        """
+        from tokenizers import Tokenizer
+
+        try:
+            content = path.read_bytes()
+        except OSError as problem:
+            raise ModelProblem(f"{path}: cannot be read ({problem.strerror}).") from None
+        try:
+            return cls(Tokenizer.from_buffer(content))
+        except Exception as problem:  # the library raises plain Exception for anything wrong
+            raise ModelProblem(f"{path}: not a usable tokenizer ({_one_line(problem)}).") from None
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, added tokens included."""
+        return int(self._tokenizer.get_vocab_size())
+
+    def encode(self, text: str, *, literal_specials: bool = False) -> Encoded:
+        """Encode a text with the special tokens that the model expects around it.
+
+        Args:
+            text: what the user typed.
+            literal_specials: read control strings such as "[SEP]" in the text as plain characters.
+
+        Raises:
+            InputProblem: the text is empty, only white space, or not valid Unicode.
+        """
+        if not text.strip():
+            what = "empty" if not text else "only white space"
+            raise InputProblem(f"The text is {what}; give a sentence, such as attn inspect \"I like jam\".")
+        self._tokenizer.encode_special_tokens = literal_specials
+        try:
+            encoding = self._tokenizer.encode(text)
+        except (UnicodeEncodeError, TypeError):
+            raise InputProblem("The text is not valid Unicode (it holds a lone surrogate).") from None
+        words = split_words(text)
+        tokens = self._tokens(text, words, encoding)
+        kept = sorted({token.word for token in tokens if token.word is not None})
+        renumbered = {old: new for new, old in enumerate(kept)}
+        return Encoded(
+            text,
+            tuple(_with_word(token, renumbered) for token in tokens),
+            tuple(words[old] for old in kept),
+            self._notes(tokens),
+            self.lowercases,
+        )
+
+    def _tokens(self, text: str, words: Sequence[Word], encoding: Any) -> list[Token]:
+        starts = [word.start for word in words]
+        tokens = []
+        for index, (piece, id_, (start, end), mask) in enumerate(
+            zip(encoding.tokens, encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
+        ):
+            special = bool(mask) or id_ in self._special_ids and id_ != self._unknown_id
+            if mask:
+                start = end = 0
+            surface = text[start:end]
+            # a lone space mark shares the span of the word behind it: it stands for no character
+            if piece and not piece.strip(SPACE_MARKS) and not surface.isspace():
+                surface = ""
+            core = start + len(surface) - len(surface.lstrip())
+            at = None if special or core >= start + len(surface) else _word_at(words, starts, core, end)
+            tokens.append(Token(index, id_, piece, surface, start, end, special, at))
+        return tokens
+
+    def _notes(self, tokens: Sequence[Token]) -> tuple[str, ...]:
+        typed = [token.token for token in tokens if token.special and not token.added]
+        unknown = [token.text for token in tokens if token.id == self._unknown_id and not token.added]
+        notes = []
+        if typed:
+            notes.append(
+                f"control tokens typed in the text: {', '.join(dict.fromkeys(typed))} "
+                "(--literal-specials reads them as plain characters)"
+            )
+        if unknown:
+            notes.append(f"not in the vocabulary: {', '.join(dict.fromkeys(unknown))}")
+        return tuple(notes)
+
+
+def _word_at(words: Sequence[Word], starts: Sequence[int], core: int, end: int) -> int | None:
+    """Return the first word that overlaps [core, end)."""
+    at = bisect_right(starts, core) - 1
+    if at >= 0 and words[at].end > core:
+        return at
+    following = at + 1
+    return following if following < len(words) and words[following].start < end else None
+
+
+def _with_word(token: Token, renumbered: dict[int, int]) -> Token:
+    word = None if token.word is None else renumbered[token.word]
+    return Token(
+        token.index, token.id, token.token, token.text, token.start, token.end, token.special, word
+    )
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    name = getattr(tokenizer.model, "unk_token", None)
+    found: int | None = tokenizer.token_to_id(name) if isinstance(name, str) else None
+    return found
+
+
+def _one_line(problem: Exception) -> str:
+    return " ".join(str(problem).split())[:160]
