@@ -1,0 +1,88 @@
+"""How far a run is from the reference: every layer, weights, scores and residual stream."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from attncli.checkpoints.arrays import ArrayStore
+from attncli.model.config import ConfigReader
+from attncli.model.load import resolve
+from attncli.model.params import Params
+from attncli.model.spec import ModelSpec
+from tests.toys import Recorder, record
+
+Array = np.ndarray
+
+TOLERANCE = 1e-5
+"""For weights and residual stream; for scores it is this times the largest |score|."""
+GOLDEN = Path(__file__).parent / "golden"
+
+
+class Expected(Protocol):
+    """What a reference gives, live or frozen."""
+
+    weights: Array
+    scores: Array
+    resid: Array
+
+
+@dataclass(slots=True)
+class Golden:
+    """One frozen case: a model, its input, and what transformers made of it."""
+
+    config: dict[str, Any]
+    tensors: dict[str, Array]
+    ids: list[int]
+    weights: Array
+    scores: Array
+    resid: Array
+
+    def model(self) -> tuple[ModelSpec, Params]:
+        """Resolve config and tensors the way a checkpoint is resolved."""
+        store = ArrayStore(Path("golden"), self.tensors)
+        return resolve(ConfigReader(dict(self.config), "golden"), store)
+
+
+def read_golden(name: str) -> Golden:
+    """Read golden/NAME.npz."""
+    with np.load(GOLDEN / f"{name}.npz") as arrays:
+        parameters = {n[6:]: arrays[n] for n in arrays.files if n.startswith("param:")}
+        config, ids = json.loads(str(arrays["config"])), arrays["ids"].tolist()
+        frozen = [arrays[name] for name in ("weights", "scores", "resid")]
+    return Golden(config, parameters, ids, *frozen)
+
+
+def differences(expected: Expected, found: Recorder) -> dict[str, list[float]]:
+    """Return, per kind, the largest difference of each layer in units of its tolerance."""
+    largest_score = float(np.abs(expected.scores).max())
+    return {
+        "weights": _per_layer(expected.weights, found.weights, TOLERANCE),
+        "scores": _per_layer(expected.scores, found.scores, TOLERANCE * largest_score),
+        "resid": _per_layer(expected.resid, found.resid, TOLERANCE),
+    }
+
+
+def assert_same(name: str, expected: Expected, found: Recorder) -> None:
+    """Fail with case, kind and first layer that differs."""
+    for kind, layers in differences(expected, found).items():
+        for layer, difference in enumerate(layers):
+            assert difference <= 1, f"{name}: {kind} of layer {layer}: {difference:.3g} × tolerance"
+
+
+def run_golden(golden: Golden) -> Recorder:
+    """Run a golden case with its own parameters."""
+    return record(*golden.model(), golden.ids)
+
+
+def _per_layer(expected: Array, found: Array, tolerance: float) -> list[float]:
+    assert expected.shape == found.shape
+    # a NaN must fail the comparison, not slip through it
+    return [
+        float(np.nan_to_num(np.abs(e - f).max() / tolerance, nan=np.inf))
+        for e, f in zip(expected, found, strict=True)
+    ]

@@ -1,0 +1,65 @@
+"""Freeze what transformers computes to golden/*.npz, so that the default suite needs no torch.
+
+    python -m tests.parity.make_golden
+
+The file of the real MiniLM is written only when its original is under .models/minilm.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModel
+
+from tests.parity import reference
+from tests.parity.cases import CASES
+from tests.real import MODELS, SENTENCE
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def freeze_case(case: reference.Case) -> None:
+    """Write parameters, config, ids and expected numbers of one tiny case."""
+    model = reference.build(case)
+    result = reference.run(model, case.ids)
+    config = {"model_type": case.model_type, **case.config}
+    parameters = {
+        f"param:{name}": values
+        for name, values in reference.parameters(model).items()
+        if "pooler" not in name
+    }
+    np.savez_compressed(
+        GOLDEN / f"{case.name}.npz",
+        config=np.array(json.dumps(config)),
+        ids=np.array(case.ids),
+        weights=result.weights,
+        scores=result.scores,
+        resid=result.resid,
+        **parameters,
+    )
+
+
+def freeze_minilm(folder: Path) -> None:
+    """Write what the float32 original makes of one sentence."""
+    from tokenizers import Tokenizer
+
+    model = AutoModel.from_pretrained(
+        folder, attn_implementation="eager", dtype=torch.float32
+    ).eval()
+    encoding = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(SENTENCE)
+    ids = [i for i, seen in zip(encoding.ids, encoding.attention_mask, strict=True) if seen]
+    result = reference.run(model, ids)
+    np.savez_compressed(
+        GOLDEN / "minilm.npz", ids=np.array(ids), weights=result.weights, resid=result.resid
+    )
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for case in CASES:
+        freeze_case(case)
+    if (MODELS / "minilm").is_dir():
+        freeze_minilm(MODELS / "minilm")

@@ -1,0 +1,36 @@
+"""Real checkpoints, where they are on this machine (see tests/real.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attncli.model.load import Model, load
+from tests.parity.comparison import GOLDEN, TOLERANCE
+from tests.real import SENTENCE, checkpoint
+from tests.toys import record
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def original() -> Model:
+    return load(str(checkpoint("minilm")))
+
+
+def test_original_minilm_equals_transformers(original: Model) -> None:
+    with np.load(GOLDEN / "minilm.npz") as arrays:
+        weights, resid = arrays["weights"], arrays["resid"]
+    found = record(original.spec, original.params, original.encode(SENTENCE).ids)
+    assert np.abs(found.weights - weights).max() <= TOLERANCE
+    assert np.abs(found.resid - resid).max() <= TOLERANCE
+
+
+def test_bundled_model_is_the_original_packed_again(original: Model, minilm: Model) -> None:
+    from attncli.checkpoints import packed
+
+    name = "encoder.layer.3.attention.self.query.weight"
+    values, scales = packed.pack(original.params.store.read(name))
+    np.testing.assert_array_equal(minilm.params.store.read(name), packed.unpack(values, scales))
+    bias = "encoder.layer.3.attention.self.query.bias"
+    np.testing.assert_array_equal(minilm.params.store.read(bias), original.params.store.read(bias))

@@ -1,0 +1,27 @@
+"""Real checkpoints: folders under .models/ at the root of the repository, which git ignores.
+
+.models/minilm    sentence-transformers/all-MiniLM-L6-v2: config.json, tokenizer.json,
+                  model.safetensors (float32, 90.9 MB)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+MODELS = Path(__file__).parents[1] / ".models"
+SENTENCE = "The student did not answer the question because it was too difficult"
+
+
+def checkpoint(name: str) -> Path:
+    """Return the folder of a real checkpoint, or skip the test that asked for it."""
+    folder = MODELS / name
+    missing = [
+        file
+        for file in ("config.json", "tokenizer.json", "model.safetensors")
+        if not (folder / file).is_file()
+    ]
+    if missing:
+        pytest.skip(f"no real checkpoint .models/{name} ({', '.join(missing)} missing)")
+    return folder
