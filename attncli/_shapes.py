@@ -13,10 +13,11 @@ if TYPE_CHECKING or os.environ.get("ATTNCLI_SHAPES"):
     from jaxtyping import Bool as Bool
     from jaxtyping import Float as Float
     from jaxtyping import Int as Int
+    from jaxtyping import Shaped as Shaped
 else:
 
     class _Stub:
         def __class_getitem__(cls, item: Any) -> Any:
             return item[0]
 
-    Bool = Float = Int = _Stub
+    Bool = Float = Int = Shaped = _Stub

@@ -34,5 +34,5 @@ def _nested(array: np.ndarray) -> Any:
 
 def format_fraction(value: float, digits: int = 2) -> str:
     """Write a number without the zero before the point: .24, 1.00, -.03."""
-    text = f"{value:.{digits}f}"
+    text = f"{value:z.{digits}f}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text

@@ -127,6 +127,10 @@ class TextTokenizer:
             encoding = self._tokenizer.encode(text)
         except (UnicodeEncodeError, TypeError):
             raise InputProblem("The text is not valid Unicode (it holds a lone surrogate).") from None
+        except Exception:  # the library raises plain Exception where a vocabulary has no unknown token
+            encoding = None
+        if encoding is None or not encoding.ids:
+            raise InputProblem("The text has a word that this model's vocabulary cannot spell.")
         words = split_words(text)
         tokens = self._tokens(text, words, encoding)
         kept = sorted({token.word for token in tokens if token.word is not None})

@@ -85,7 +85,7 @@ def inspect_text(
     tellings = _tellings(excess, shown_units)
     stacked = states.stacked()
     result_rows = tuple(
-        _query_row(unit, matrix["weights"][i], matrix["contributions"][i], units, keys, view, special_weight[i, 0], tellings[i])
+        _query_row(unit, matrix["weights"][i], matrix["contributions"][i], units, keys, view, float(special_weight[i, 0]), tellings[i])
         for i, unit in enumerate(shown_units)
     )
     return Inspection(

@@ -74,7 +74,9 @@ def read_npz(path: Path) -> dict[str, Array]:
             return {m.filename[:-4].lower(): _member(path, archive, m) for m in members}
     except FileNotFoundError:
         raise ModelProblem(f"{path}: no such file.") from None
-    except (OSError, zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, RuntimeError):
+    except ModelProblem:
+        raise
+    except Exception:  # damaged archives make zipfile, zlib and numpy raise a dozen types
         raise ModelProblem(f"{path}: not a sound .npz file (numpy.savez writes one).") from None
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from attncli._shapes import Float, Int
+from attncli._shapes import Int, Shaped
 from attncli.checkpoints import packed
-from attncli.checkpoints.store import TensorInfo
+from attncli.checkpoints.store import FLOAT_TYPES, TensorInfo
 from attncli.errors import ModelProblem
 
 Array = np.ndarray
@@ -40,8 +40,8 @@ ITEM_TYPES = {
     "U8": "|u1",
     "BOOL": "|b1",
 }
-FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
-_WRITTEN_TYPES = {"float32": "F32", "float16": "F16", "int8": "I8", "int64": "I64"}
+FLOATS = FLOAT_TYPES - {"Q8"}
+_WRITTEN_TYPES = {np.dtype(item).name: name for name, item in ITEM_TYPES.items() if name != "BF16"}
 
 
 class SafetensorsFile:
@@ -80,11 +80,11 @@ class SafetensorsFile:
         """Tensors by name; a packed pair of values and scales counts as one."""
         return self._tensors
 
-    def read(self, name: str) -> Float[Array, "..."]:
+    def read(self, name: str) -> Shaped[Array, "..."]:
         """Return one whole tensor as float32 (or its integers as they are)."""
         return self._values(name, slice(None))
 
-    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
+    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Shaped[Array, "row ..."]:
         """Return chosen rows as float32; only their bytes are touched."""
         return self._values(name, np.asarray(index, dtype=np.int64))
 
@@ -197,6 +197,9 @@ def _check_entry(entry: Any) -> str:
         return f"type {dtype!r} is not one of {', '.join(ITEM_TYPES)}"
     if not _counts(shape) or len(shape) > 8:
         return f"shape {shape!r} is not a list of up to 8 counts"
+    # numpy counts the items of an empty array without its zeros
+    if math.prod(count or 1 for count in shape) >= 2**60:
+        return f"shape {shape!r} is larger than any file"
     if not _counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         return f"data_offsets {offsets!r} are not two rising positions"
     expected = math.prod(shape) * np.dtype(ITEM_TYPES[dtype]).itemsize
@@ -223,7 +226,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
-    """Write arrays (float32, float16, int8, int64) as a safetensors file.
+    """Write arrays of numbers as a safetensors file.
 
     Widest numbers first, then by name, and the header padded to 8 bytes: every tensor is aligned
     and the same tensors give the same bytes. A mapping may make its arrays one at a time; each is

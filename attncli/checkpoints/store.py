@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from attncli._shapes import Float, Int
+from attncli._shapes import Int, Shaped
 
 Array = np.ndarray
+
+FLOAT_TYPES = frozenset({"F64", "F32", "F16", "BF16", "Q8"})
+"""Storage types of numbers that can be parameters; Q8 are packed ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class TensorInfo:
     """Bytes on disk, scales of packed tensors included."""
 
 
+@runtime_checkable
 class TensorStore(Protocol):
     """A checkpoint file, or several that belong together."""
 
@@ -36,8 +40,8 @@ class TensorStore(Protocol):
     def tensors(self) -> Mapping[str, TensorInfo]:
         """Every tensor by the name it has in the file."""
 
-    def read(self, name: str) -> Float[Array, "..."]:
-        """Return one whole tensor as float32."""
+    def read(self, name: str) -> Shaped[Array, "..."]:
+        """Return one whole tensor as float32 (or its integers as they are)."""
 
-    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
+    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Shaped[Array, "row ..."]:
         """Return chosen rows of a tensor as float32 without reading the others."""

@@ -149,7 +149,7 @@ def model_from_npz(path: Path) -> tuple[dict[str, Any], dict[str, Array], TextTo
     if arrays:
         raise ModelProblem(f"{path}: arrays that attn does not know: {', '.join(sorted(arrays))}.")
     words = [str(word) for word in vocabulary.reshape(-1)]
-    if vocabulary.dtype.kind not in "US" or len(set(words)) != len(embedding):
+    if vocabulary.dtype.kind != "U" or len(set(words)) != len(embedding):
         raise ModelProblem(
             f"{path}: vocabulary must be {len(embedding)} different strings, one a row of embedding; "
             f"found {len(set(words))} of type {vocabulary.dtype}."

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attncli._shapes import Float, Int
-from attncli.checkpoints.store import TensorStore
+from attncli.checkpoints.store import FLOAT_TYPES, TensorStore
 from attncli.errors import ModelProblem, listing
 
 Array = np.ndarray
@@ -82,7 +82,7 @@ def bind(store: TensorStore, sources: Mapping[str, Source], ignored: Callable[[s
         ignored: tells which tensors of the file are knowingly left unused.
 
     Raises:
-        ModelProblem: tensors are missing, have another shape, or are used by nobody.
+        ModelProblem: tensors are missing, have another shape or type, or are used by nobody.
     """
     missing = {s.tensor for s in sources.values() if not s.optional and s.tensor not in store.tensors}
     if missing:
@@ -93,7 +93,13 @@ def bind(store: TensorStore, sources: Mapping[str, Source], ignored: Callable[[s
         )
     bound = {name: s for name, s in sources.items() if s.tensor in store.tensors}
     for source in bound.values():
-        shape = store.tensors[source.tensor].shape
+        info = store.tensors[source.tensor]
+        if info.dtype not in FLOAT_TYPES:
+            raise ModelProblem(
+                f"{store.path}: tensor {source.tensor} is stored as {info.dtype}, expected floating-point "
+                "numbers; models quantised by other tools are not read."
+            )
+        shape = info.shape
         expected = source.shape if source.shape[0] >= 0 else (*shape[:1], *source.shape[1:])
         if shape != expected:
             raise ModelProblem(

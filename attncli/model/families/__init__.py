@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from attncli.model.config import ConfigReader
 from attncli.model.params import Source
@@ -24,6 +24,7 @@ REGISTRY = {
 """`model_type` of a configuration to the module that knows the family."""
 
 
+@runtime_checkable
 class Family(Protocol):
     """What a family module offers."""
 

@@ -22,6 +22,7 @@ _HEADS = re.compile(r"(bert\.)?(pooler\.|embeddings\.position_ids$)|cls\.|classi
 def read_spec(config: ConfigReader) -> ModelSpec:
     """Turn a BERT configuration into a spec."""
     config.expect("position_embedding_type", "absolute")
+    config.expect("directionality", "bidi")
     config.expect("is_decoder", False)
     config.expect("add_cross_attention", False)
     d_model, n_heads = config.count("hidden_size"), config.count("num_attention_heads")
