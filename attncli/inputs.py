@@ -23,6 +23,16 @@ class Text:
     problem: str = ""
     """Why this line cannot be used; its text is then empty."""
 
+    def checked(self) -> str:
+        """Return the text.
+
+        Raises:
+            InputProblem: the line cannot be used.
+        """
+        if self.problem:
+            raise InputProblem(self.problem)
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:

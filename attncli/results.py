@@ -68,12 +68,12 @@ class Column:
     """One column of a table."""
 
     name: str
-    kind: Literal["text", "label", "int", "fraction", "cosine", "number", "shares"] = "text"
+    kind: Literal["text", "label", "int", "fraction", "cosine", "number", "bar", "shares"] = "text"
     unit: str = ""
     """Unit or meaning, shown in the table's caption or kept in exports; empty for texts."""
     digits: int = 2
-    wide: bool = False
-    """True for a column that is the first to go when the terminal is narrow."""
+    priority: int = 100
+    """Columns with the lowest number are the first to go when the terminal is narrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,10 @@ class Result(Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """What a reader must know to not misread the numbers."""
+
+    @property
+    def random(self) -> bool:
+        """True when the model's weights were initialised: the numbers mean nothing."""
 
     def headline(self) -> str:
         """One line in plain words: model, selection, units."""

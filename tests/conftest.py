@@ -16,6 +16,7 @@ from jaxtyping import install_import_hook
 
 install_import_hook("attncli", "beartype.beartype")
 
+# ruff: noqa: E402 - the package must be imported after the hook
 import pytest
 from hypothesis import HealthCheck, settings
 

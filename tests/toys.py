@@ -25,7 +25,7 @@ from attncli.model.spec import ModelSpec
 Array = np.ndarray
 Tensors = dict[str, Array]
 
-WORDS = "[UNK] [CLS] [SEP] the dog sees a cat and runs".split()
+WORDS = ["[UNK]", "[CLS]", "[SEP]", "the", "dog", "sees", "a", "cat", "and", "runs"]
 
 
 class Recorder(Observer):

@@ -11,7 +11,7 @@ import numpy as np
 from attncli._shapes import Float
 from attncli.analyses.excess import Telling
 from attncli.analyses.units import Unit
-from attncli.display import labels
+from attncli.display import display, labels
 from attncli.numbers import format_fraction, to_json
 from attncli.results import (
     Column,
@@ -79,6 +79,11 @@ class Inspection:
     by_head: dict[str, Array] = field(default_factory=dict)
     """Matrices of every chosen head, [layer, head, query, key], only when asked for."""
 
+    @property
+    def random(self) -> bool:
+        """True when the weights mean nothing."""
+        return self.card.random
+
     def headline(self) -> str:
         """Say in one line which model read what, and what is shown."""
         shown = self.heads.describe(self.card.layers, self.card.heads)
@@ -114,6 +119,8 @@ class Inspection:
 
     def tables(self) -> list[Table | Matrix]:
         """Return what people read: scores and weights of a head, top keys, shift."""
+        if len(self.queries) == 1:
+            return [self._row_table(), self._top_table(), self._shift_table()]
         shown: list[Table | Matrix] = []
         queries = [self.units[i].shown() for i in self.queries]
         keys = [self.units[i].shown() for i in self.keys]
@@ -214,6 +221,26 @@ class Inspection:
                 "excess": to_json(telling.excess),
             },
         }
+
+    def _row_table(self) -> Table:
+        """One query, read downwards: each key with its numbers."""
+        columns = [Column("", "int"), Column("key", "label")]
+        if self.scores is not None:
+            columns.append(Column("score", "number", "scaled q·k"))
+        columns += [
+            Column("weight", "fraction", "fraction"),
+            Column("weight as a bar", "bar", priority=50),
+            Column("contribution", "fraction", "share of the row's output"),
+        ]
+        rows: list[list[Any]] = []
+        for j, key in enumerate(self.keys):
+            score = [] if self.scores is None else [float(self.scores[0, j])]
+            weight, share = float(self.weights[0, j]), float(self.contributions[0, j])
+            rows.append([key, self.units[key].shown(), *score, weight, weight, share])
+        query = display(self.units[self.queries[0]].text)
+        title = f"from {query}: weights are fractions{self._sums_note()}"
+        importance = [float(value) for value in self.weights[0]]
+        return Table("row", title, columns, rows, importance, "-f csv has all")
 
     def _top_table(self) -> Table:
         shown = labels(self.encoded.tokens)

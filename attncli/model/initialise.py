@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from attncli.checkpoints.arrays import read_npz, take
+from attncli.checkpoints.safetensors import write_safetensors
 from attncli.errors import ModelProblem, UsageProblem
+from attncli.model.locate import BUNDLED, DEFAULT
 from attncli.tokenize import TextTokenizer
 
 Array = np.ndarray
 
 TOY = "attn-toy"
 UNKNOWN = "[UNK]"
+BUNDLED_TOKENIZER = BUNDLED / DEFAULT / "tokenizer.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +172,44 @@ def model_from_npz(path: Path) -> tuple[dict[str, Any], dict[str, Array], TextTo
     return config, weights, tokenizer
 
 
-def write_model(folder: Path, recipe: Recipe, vocabulary: Sequence[str] | None, default: Path) -> None:
+def initialise_folder(
+    folder: Path, recipe: Recipe, vocab_from: Path | None, *, overwrite: bool = False
+) -> None:
     """Write a folder with initialised weights that `-m FOLDER` loads.
 
     Args:
-        folder: where to write; it must not hold a model yet.
+        folder: where to write.
         recipe: sizes and seed.
-        vocabulary: words, or None to use the tokenizer at `default`.
-        default: a tokenizer.json.
-    """
-    from attncli.checkpoints.safetensors import write_safetensors
+        vocab_from: text whose words become the vocabulary; None for the bundled tokenizer.
+        overwrite: replace a model that stands there.
 
-    tokenizer_json = default.read_text("utf-8") if vocabulary is None else word_tokenizer(vocabulary)
-    if vocabulary is None:
-        vocab_size = TextTokenizer.from_file(default).vocab_size
+    Raises:
+        UsageProblem: the recipe does not fit together.
+        ModelProblem: the folder holds a model, or the text cannot be read.
+    """
+    target = folder / "model.safetensors"
+    if target.exists() and not overwrite:
+        raise ModelProblem(f"{target}: already there; choose another folder, or --force to replace it.")
+    if vocab_from is None:
+        tokenizer_json = BUNDLED_TOKENIZER.read_text("utf-8")
+        vocab_size = TextTokenizer.from_file(BUNDLED_TOKENIZER).vocab_size
     else:
-        vocab_size = len(vocabulary)
+        vocabulary = word_vocabulary(_read_text(vocab_from))
+        tokenizer_json, vocab_size = word_tokenizer(vocabulary), len(vocabulary)
     config = json.dumps(recipe.config(vocab_size), indent=2) + "\n"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_safetensors(folder / "model.safetensors", recipe.arrays(vocab_size), {"format": "attn"})
-    (folder / "tokenizer.json").write_text(tokenizer_json, "utf-8")
-    (folder / "config.json").write_text(config, "utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_safetensors(target, recipe.arrays(vocab_size), {"format": "attn"})
+        (folder / "tokenizer.json").write_text(tokenizer_json, "utf-8")
+        (folder / "config.json").write_text(config, "utf-8")
+    except OSError as problem:
+        raise ModelProblem(f"{folder}: cannot be written ({problem.strerror}).") from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except OSError as problem:
+        raise ModelProblem(f"{path}: cannot be read ({problem.strerror}).") from None
+    except UnicodeDecodeError as problem:
+        raise ModelProblem(f"{path}: byte {problem.start} is not UTF-8.") from None

@@ -13,7 +13,7 @@ from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
 from attncli.model import initialise
 from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, find_family
-from attncli.model.locate import BUNDLED, DEFAULT, RANDOM, Place, default_name, locate
+from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.params import Params, bind
 from attncli.model.spec import ModelSpec
 from attncli.results import ModelCard
@@ -113,7 +113,7 @@ def load(name: str | None = None) -> Model:
 
 def _initialised(place: Place) -> Model:
     recipe = initialise.parse_recipe(place.name.removeprefix(RANDOM[:-1]).removeprefix(":"))
-    tokenizer = TextTokenizer.from_file(BUNDLED / DEFAULT / "tokenizer.json")
+    tokenizer = TextTokenizer.from_file(initialise.BUNDLED_TOKENIZER)
     config = ConfigReader(recipe.config(tokenizer.vocab_size), place.path)
     store = ArrayStore(place.path, recipe.arrays(tokenizer.vocab_size))
     return _assemble(place, config, store, tokenizer)

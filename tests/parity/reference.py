@@ -1,4 +1,4 @@
-"""The reference: a tiny transformers model in process, all parameters random, all steps captured."""
+"""The reference: a tiny transformers model, all parameters random, all steps captured."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _measure(defect: Defect, case: str = "bert-eps-tanh") -> dict[str, list[floa
     spec = defect(spec, params)
     found = record(spec, params, golden.ids)
     if found.weights.shape != golden.weights.shape:
-        return dict.fromkeys(("weights", "scores", "resid"), [np.inf])
+        return {kind: [np.inf] for kind in ("weights", "scores", "resid")}
     return differences(golden, found)
 
 

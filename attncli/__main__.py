@@ -1,0 +1,5 @@
+"""`python -m attncli` is `attn`."""
+
+from attncli.cli import main
+
+main()

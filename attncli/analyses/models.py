@@ -1,0 +1,273 @@
+"""models: what a model is made of, in words and numbers, and which models there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attncli.errors import AttnError
+from attncli.model.load import Model, load
+from attncli.model.locate import bundled_names
+from attncli.results import RANDOM_NOTE, Column, ModelCard, Table, document
+
+Array = np.ndarray
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRow:
+    """One parameter: where it stands in the file and what it is in the arithmetic."""
+
+    name: str
+    tensor: str
+    dtype: str
+    shape: tuple[int, ...]
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """The result of `attn models info`."""
+
+    card: ModelCard
+    facts: dict[str, str | int | float | bool | None]
+    """The resolved spec, in words."""
+    tensors: tuple[TensorRow, ...]
+    ignored: tuple[str, ...]
+    """Tensors of the file that attention does not need, such as task heads."""
+
+    @property
+    def random(self) -> bool:
+        """True when the weights mean nothing."""
+        return self.card.random
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say when the weights are random."""
+        return (RANDOM_NOTE,) if self.card.random else ()
+
+    def headline(self) -> str:
+        """Say in one line what the model is."""
+        return self.card.headline()
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON document (schema attn.models.info)."""
+        return {
+            **document("models.info", self.card),
+            "facts": self.facts,
+            "tensors": [
+                {
+                    "name": row.name,
+                    "tensor": row.tensor,
+                    "dtype": row.dtype,
+                    "shape": list(row.shape),
+                    "bytes": row.n_bytes,
+                }
+                for row in self.tensors
+            ],
+            "ignored": list(self.ignored),
+            "notes": list(self.notes),
+        }
+
+    def tables(self) -> list[Table]:
+        """Return the facts and the tensors; those of a layer once, for all layers alike."""
+        facts = [(name, "–" if value is None else str(value)) for name, value in self.facts.items()]
+        shown = [Table("facts", "", [Column("what"), Column("")], facts)]
+        columns = [Column("parameter"), Column("tensor"), Column("type"), Column("shape")]
+        rows = [
+            (row.name, row.tensor, row.dtype, " × ".join(map(str, row.shape)))
+            for row in self.tensors
+            if not row.name[0].isdigit() or row.name.startswith("0.")
+        ]
+        title = f"parameters (of layer 0 for all {self.card.layers} layers)"
+        shown.append(Table("tensors", title, columns, rows, hint="--json has all"))
+        if self.ignored:
+            ignored = [(name,) for name in self.ignored]
+            shown.append(Table("ignored", "not needed for attention", [Column("tensor")], ignored, hint="--json has all"))
+        return shown
+
+    def tidy(self) -> Table:
+        """Return one row a parameter."""
+        columns = [Column("parameter"), Column("tensor"), Column("dtype"), Column("shape"), Column("bytes", "int")]
+        rows = [(r.name, r.tensor, r.dtype, "x".join(map(str, r.shape)), r.n_bytes) for r in self.tensors]
+        return Table("models.info", "", columns, rows)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return names and sizes of the parameters."""
+        return {
+            "parameters": np.array([row.name for row in self.tensors]),
+            "bytes": np.array([row.n_bytes for row in self.tensors]),
+            "random": np.array(self.card.random),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model that was found, readable or not."""
+
+    name: str
+    family: str
+    layers: int | None
+    heads: int | None
+    n_bytes: int
+    format: str
+    readable: bool
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """The result of `attn models list`."""
+
+    models: tuple[ListedModel, ...]
+
+    @property
+    def random(self) -> bool:
+        """False: a list is no result of a model."""
+        return False
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Nothing to add."""
+        return ()
+
+    def headline(self) -> str:
+        """Say how many there are and what else -m takes."""
+        count = "1 model" if len(self.models) == 1 else f"{len(self.models)} models"
+        return f"{count} · -m also takes a folder, an .npz file, or random:d_model=64,heads=4"
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON document (schema attn.models.list)."""
+        models = [
+            {
+                "name": m.name,
+                "family": m.family,
+                "layers": m.layers,
+                "heads": m.heads,
+                "bytes": m.n_bytes,
+                "format": m.format,
+                "readable": m.readable,
+                "problem": m.problem,
+            }
+            for m in self.models
+        ]
+        return {**document("models.list", None), "models": models}
+
+    def tables(self) -> list[Table]:
+        """Return one row a model."""
+        columns = [
+            Column("name"),
+            Column("family"),
+            Column("layers", "int"),
+            Column("heads", "int"),
+            Column("size"),
+            Column("format"),
+            Column("readable"),
+        ]
+        rows = [
+            (m.name, m.family, m.layers, m.heads, size(m.n_bytes), m.format, m.problem or "yes")
+            for m in self.models
+        ]
+        return [Table("models", "", columns, rows)]
+
+    def tidy(self) -> Table:
+        """Return one row a model."""
+        columns = [
+            Column("name"),
+            Column("family"),
+            Column("layers", "int"),
+            Column("heads", "int"),
+            Column("bytes", "int"),
+            Column("format"),
+            Column("readable"),
+            Column("problem"),
+        ]
+        rows = [
+            (m.name, m.family, m.layers, m.heads, m.n_bytes, m.format, str(m.readable).lower(), m.problem)
+            for m in self.models
+        ]
+        return Table("models.list", "", columns, rows)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return names and sizes."""
+        return {
+            "names": np.array([m.name for m in self.models]),
+            "bytes": np.array([m.n_bytes for m in self.models]),
+        }
+
+
+def describe_model(model: Model) -> ModelInfo:
+    """Gather the resolved spec and the tensors of a model."""
+    store, stack = model.params.store, model.spec.stack
+    tensors = tuple(
+        TensorRow(name, source.tensor, info.dtype, info.shape, info.n_bytes)
+        for name, source in model.params.sources.items()
+        for info in [store.tensors[source.tensor]]
+    )
+    used = {row.tensor for row in tensors}
+    n_parameters = sum(math.prod(store.tensors[tensor].shape) for tensor in used)
+    layer = sum(math.prod(row.shape) for row in tensors if row.name.startswith("0."))
+    facts: dict[str, str | int | float | bool | None] = {
+        "family": model.spec.family,
+        "source": model.card().source,
+        "parameters": n_parameters,
+        "layers": stack.n_layers,
+        "heads": stack.n_heads,
+        "key/value heads": stack.n_kv_heads,
+        "width of the residual stream": stack.d_model,
+        "width of a head": stack.head_dim,
+        "scale of q·k": float(f"{stack.scale:.7g}"),
+        "direction": "a token sees what came before" if stack.causal else "a token sees all others",
+        "norm": f"{'layer norm' if stack.norm == 'layer' else 'RMS norm'}, eps {stack.eps:g}",
+        "norms in a block": ", ".join(_slots(model)) or "none",
+        "output projection": "0.attn.o.weight" in model.params,
+        "feed-forward": f"{stack.activation}, width {stack.d_ff}" if stack.d_ff else "none",
+        "rows of the embedding": model.spec.vocab_size,
+        "most tokens of a text": model.spec.n_positions,
+        "weights stored as": model.dtype,
+        "size on disk": size(sum(info.n_bytes for info in store.tensors.values())),
+        "memory for one text": f"{size(4 * layer)} for a layer at a time",
+        "memory for many texts": f"{size(4 * layer * stack.n_layers)} for all layers",
+    }
+    ignored = tuple(sorted(set(store.tensors) - used))
+    return ModelInfo(model.card(), facts, tensors, ignored)
+
+
+def list_models() -> ModelList:
+    """Look at every model that can be found and whether attn reads it."""
+    return ModelList(tuple(_look_at(name) for name in bundled_names()))
+
+
+def _look_at(name: str) -> ListedModel:
+    try:
+        model = load(name)
+    except AttnError as problem:
+        return ListedModel(name, "", None, None, 0, "", readable=False, problem=str(problem))
+    path: Path = model.params.store.path
+    return ListedModel(
+        name=name,
+        family=model.spec.family,
+        layers=model.spec.stack.n_layers,
+        heads=model.spec.stack.n_heads,
+        n_bytes=path.stat().st_size,
+        format=f"{path.suffix.removeprefix('.')} {model.dtype}",
+        readable=True,
+        problem="",
+    )
+
+
+def _slots(model: Model) -> list[str]:
+    from attncli.model.spec import NORM_SLOTS
+
+    return [slot for slot in NORM_SLOTS if f"0.{slot}.weight" in model.params]
+
+
+def size(n_bytes: int) -> str:
+    """Write a number of bytes for people."""
+    return f"{n_bytes / MIB:.1f} MiB" if n_bytes < 1024 * MIB else f"{n_bytes / MIB / 1024:.1f} GiB"

@@ -1,0 +1,121 @@
+"""The Python interface: the same analyses and results as the commands, one call each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attncli.analyses.compare import compare_texts
+from attncli.analyses.comparison import Comparison
+from attncli.analyses.inspect import inspect_text
+from attncli.analyses.inspection import Inspection
+from attncli.analyses.tokens import Tokens, list_tokens
+from attncli.model.load import Model, load
+from attncli.selection import By, Reduce, Special, View, choose_heads
+
+__all__ = ["Model", "compare", "inspect", "load", "tokens"]
+
+
+def inspect(
+    text: str,
+    model: Model | str | None = None,
+    *,
+    layer: str | int | None = None,
+    head: str | int | None = None,
+    reduce: Reduce = "mean",
+    query: Sequence[str] = (),
+    key: Sequence[str] = (),
+    by: By = "contribution",
+    special: Special = "show",
+    words: bool = False,
+    top: int = 3,
+    literal_specials: bool = False,
+    every_head: bool = False,
+    line: int | None = None,
+) -> Inspection:
+    """Return what each token of a text attends to.
+
+    Args:
+        text: one text, as typed.
+        model: a loaded model, a name or path, or None for the default.
+        layer: `3`, `-1`, `0-2`, `all`; None for all.
+        head: likewise, or `3.1` for layer 3, head 1.
+        reduce: how several heads become one matrix of weights.
+        query: words or token indexes that become rows; empty for all.
+        key: words or token indexes that become columns; empty for all.
+        by: measure that orders the top keys.
+        special: show, fold or hide special tokens.
+        words: merge the pieces of a word.
+        top: length of the lists of keys.
+        literal_specials: read control strings in the text as plain characters.
+        every_head: also keep the matrices of each chosen head, `Inspection.by_head`.
+        line: line of a file the text came from, for the record.
+
+    Raises:
+        AttnError: the model cannot be read, the text not taken, or a choice does not fit.
+    """
+    loaded = _loaded(model)
+    stack = loaded.spec.stack
+    heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads, reduce)
+    view = View(by=by, special=special, words=words, top=top)
+    encoded = loaded.encode(text, literal_specials=literal_specials)
+    return inspect_text(
+        loaded, encoded, heads, view, query=query, key=key, every_head=every_head, line=line
+    )
+
+
+def compare(
+    *texts: str,
+    model: Model | str | None = None,
+    word: str | None = None,
+    to: Sequence[str] = (),
+    layer: str | int | None = None,
+    head: str | int | None = None,
+    by: By = "contribution",
+    top: int = 3,
+    literal_specials: bool = False,
+) -> Comparison:
+    """Return how one word, or each word the texts share, differs between its contexts.
+
+    Args:
+        texts: one or more texts.
+        model: a loaded model, a name or path, or None for the default.
+        word: the word to follow; None for all words that occur at least twice.
+        to: anchors, each a word alone or `WORD: a sentence holding it`.
+        layer: layers whose attention is compared, as for `inspect`.
+        head: heads whose attention is compared.
+        by: measure that orders the keys that changed.
+        top: number of keys that changed, in summaries.
+        literal_specials: read control strings in the texts as plain characters.
+
+    Raises:
+        AttnError: the model cannot be read, a text not taken, or the word is not there.
+    """
+    loaded = _loaded(model)
+    stack = loaded.spec.stack
+    heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads)
+    encoded = [loaded.encode(text, literal_specials=literal_specials) for text in texts]
+    return compare_texts(loaded, encoded, heads, View(by=by, top=top), word=word, to=to)
+
+
+def tokens(
+    text: str,
+    model: Model | str | None = None,
+    *,
+    literal_specials: bool = False,
+    line: int | None = None,
+) -> Tokens:
+    """Return the tokens of a text: ids, pieces, character spans, words.
+
+    Raises:
+        AttnError: the model cannot be read or the text not taken.
+    """
+    loaded = _loaded(model)
+    return list_tokens(loaded, loaded.encode(text, literal_specials=literal_specials), line=line)
+
+
+def _loaded(model: Model | str | None) -> Model:
+    return model if isinstance(model, Model) else load(model)
+
+
+def _text(choice: str | int | None) -> str | None:
+    return None if choice is None else str(choice)

@@ -1,0 +1,115 @@
+"""The command line: commands, exit codes, and every problem as one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from attncli import __version__
+from attncli.commands import models
+from attncli.commands.compare import compare
+from attncli.commands.inspect import inspect
+from attncli.commands.schema import schema
+from attncli.commands.tokens import tokens
+from attncli.errors import AttnError
+
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
+app = typer.Typer(
+    name="attn",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    epilog='\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"',
+)
+
+app.command(
+    epilog='\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"'
+    '\n  attn inspect "The dog ate because it was hungry" -H 3.1 --query it'
+    "\n  cat lines.txt | attn inspect --json | jq -c .top"
+)(inspect)
+app.command(
+    epilog='\b\nExample:\n  attn compare "Stuck in a traffic jam" "Toast with strawberry jam" \\\n'
+    "      --word jam --to traffic --to food"
+)(compare)
+app.command(epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
+app.command(epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)
+app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"attn {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def attn(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """See how a transformer reads a sentence: tokens, scores, attention weights, what they do.
+
+    Works on the bundled model (all-MiniLM-L6-v2) or any model given with --model. Rows are queries,
+    columns are keys; layers, heads and tokens count from 0. Data goes to standard output, all else
+    to standard error.
+    """
+
+
+def main() -> None:
+    """Run the command line and leave with the right exit code."""
+    # Rows of a text go through a layer together: for one sentence a second thread costs more than
+    # it brings. Must be set before numpy is loaded; a value set by the user stays.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; problems are one line on standard error."""
+    from attncli.outputs.sink import print_problem
+
+    try:
+        code = app(arguments, prog_name="attn", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is still buffered has no reader; a second attempt at exit would print a traceback
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except (KeyboardInterrupt, typer.Abort):
+        print_problem("interrupted.")
+        return INTERRUPTED
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except AttnError as problem:
+        if "--debug" in arguments:
+            raise
+        print_problem(str(problem))
+        return problem.exit_code
+    except Exception as problem:
+        # typer's own usage errors; their class is not part of its interface
+        if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
+            message = " ".join(problem.format_message().split())
+            if message:
+                print_problem(f"{message} See attn{_command(arguments)} --help.")
+            return int(problem.exit_code)
+        if "--debug" in arguments:
+            raise
+        print_problem(
+            f"internal error: {type(problem).__name__}: {problem}. Please report it; "
+            "--debug shows where it happened."
+        )
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _command(arguments: list[str]) -> str:
+    known = {command.name or "" for command in app.registered_commands} | {"models"}
+    known |= {"inspect", "compare", "tokens", "schema"}
+    return f" {arguments[0]}" if arguments and arguments[0] in known else ""

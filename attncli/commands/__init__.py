@@ -1,0 +1,1 @@
+"""Commands: options in, one call of the analyses, results handed to an output format."""

@@ -1,0 +1,61 @@
+"""attn inspect."""
+
+from __future__ import annotations
+
+from attncli.commands import options
+
+
+def inspect(
+    texts: options.Texts = None,
+    model: options.ModelName = None,
+    layer: options.Layer = None,
+    head: options.Head = None,
+    reduce: options.Reduce = "mean",
+    query: options.Query = None,
+    key: options.Key = None,
+    top: options.Top = 3,
+    by: options.Measure = "contribution",
+    words: options.Words = False,
+    special: options.Specials = "show",
+    literal_specials: options.LiteralSpecials = False,
+    format_: options.OutputFormat = "table",
+    json: options.Json = False,
+    output: options.Output = None,
+    file: options.File = None,
+    no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Show what each token attends to: weights, scores of one head, top keys, telling heads, shift.
+
+    Without --layer and --head the numbers are means over all of them; with one layer and one head
+    the scores before the softmax are shown too.
+    """
+    from attncli import api
+    from attncli.commands.batch import Session
+
+    session = Session(
+        "inspect", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
+    )
+    loaded = session.load(model)
+    session.each(
+        loaded,
+        texts,
+        file,
+        lambda text: api.inspect(
+            text.text,
+            loaded,
+            layer=layer,
+            head=head,
+            reduce=reduce,
+            query=query or (),
+            key=key or (),
+            by=by,
+            special=special,
+            words=words,
+            top=top,
+            literal_specials=literal_specials,
+            every_head=session.keeps_heads,
+            line=text.line,
+        ),
+    )

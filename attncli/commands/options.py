@@ -1,0 +1,107 @@
+"""Options that several commands share, spelled once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TEXT]...",
+        help="One or more texts; `-` is all of standard input; without TEXT each line piped in is one.",
+        show_default=False,
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        envvar="ATTN_MODEL",
+        help="Bundled name, folder, .npz file, or random:d_model=64,heads=4,layers=1,seed=0.",
+        show_default="minilm",
+    ),
+]
+Layer = Annotated[
+    str | None,
+    typer.Option("-l", "--layer", metavar="N", help="Layers: 3, -1, 0-2, 0,4 or all.", show_default="all"),
+]
+Head = Annotated[
+    str | None,
+    typer.Option(
+        "-H",
+        "--head",
+        metavar="N",
+        help="Heads, likewise; 3.1 names layer 3, head 1.",
+        show_default="all",
+    ),
+]
+Reduce = Annotated[
+    Literal["mean", "max"],
+    typer.Option("--reduce", help="How several heads become one matrix of weights."),
+]
+Query = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-q",
+        "--query",
+        metavar="WORD",
+        help="Show only the rows of this word, token index, or word#2 (its second occurrence). Repeatable.",
+        show_default=False,
+    ),
+]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-k",
+        "--key",
+        metavar="WORD",
+        help="Show only the columns of this word, likewise. Repeatable.",
+        show_default=False,
+    ),
+]
+Top = Annotated[int, typer.Option("--top", min=1, max=1000, help="Keys listed for each query.")]
+Measure = Annotated[
+    Literal["contribution", "weight"],
+    typer.Option("--by", help="Measure that orders keys."),
+]
+Words = Annotated[
+    bool,
+    typer.Option("--words", help="Merge the pieces of a word: sum to it, mean from it."),
+]
+Specials = Annotated[
+    Literal["show", "fold", "hide"],
+    typer.Option(
+        "--special",
+        help="Special tokens: show, fold into one, or hide (rows then scaled to sum to 1 again).",
+    ),
+]
+LiteralSpecials = Annotated[
+    bool,
+    typer.Option("--literal-specials", help="Read control strings such as [SEP] in TEXT as plain text."),
+]
+OutputFormat = Annotated[
+    Literal["table", "json", "jsonl", "csv", "markdown", "npz"],
+    typer.Option("-f", "--format", help="Output format."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Short for -f json.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write there instead of standard output.", show_default=False),
+]
+File = Annotated[
+    Path | None,
+    typer.Option("--file", metavar="FILE", help="Read one text a line from FILE.", show_default=False),
+]
+NoColor = Annotated[bool, typer.Option("--no-color", help="No colour, even on a terminal.")]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Say on standard error what is loaded and how long it took.")
+]
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", help="Show the traceback of a problem."),
+]

@@ -1,0 +1,118 @@
+"""A matrix in the terminal: numbers if they fit, shaded cells if not, else a line saying how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.cells import cell_len
+from rich.text import Text
+
+from attncli.display import display
+from attncli.outputs.cells import format_number
+from attncli.outputs.style import DIM, HEAD, HEAT, LEVELS, NOTE, SHADES, TITLE, cut, level, padded, wrapped
+from attncli.results import Label, Matrix
+
+MAX_LABEL = 14
+MAX_QUERIES = 80
+
+
+def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
+    """Lay out a matrix in `width` columns, rows queries and columns keys."""
+    labels = [cut(display(label.text), MAX_LABEL) for label in matrix.queries]
+    digits = len(str(max((label.index or 0) for label in (*matrix.queries, *matrix.keys))))
+    side = digits + 1 + max(map(cell_len, labels)) + 1
+    room = width - side
+    n_keys = len(matrix.keys)
+    title = f"{matrix.title} · rows query, columns key"
+    if len(matrix.queries) <= MAX_QUERIES:
+        for places in dict.fromkeys((matrix.digits, 1)):
+            cells = [[format_number(float(v), places) for v in row] for row in matrix.values]
+            need = 1 + max(digits, *(len(text) for row in cells for text in row))
+            if need * n_keys <= room:
+                size = min(room // n_keys, 1 + max(need - 1, *(_label_width(k) for k in matrix.keys)))
+                return [*wrapped(title, width, TITLE), *_numbers(matrix, labels, cells, digits, side, size)]
+        for size in (2, 1):
+            if size * n_keys <= room:
+                legend = "shades of the row: " + "  ".join(
+                    f"{shade} ≥{format_number(bound, 2)}" for shade, bound in zip(SHADES[1:], LEVELS, strict=True)
+                )
+                lines = wrapped(f"{title} · {legend}", width, TITLE)
+                return [*lines, *_shades(matrix, labels, digits, side, size), *_remark(matrix, width)]
+    text = f"{matrix.title}: {len(matrix.queries)} × {n_keys} numbers do not fit in {width} columns; {matrix.hint}"
+    return wrapped(text, width, NOTE)
+
+
+def _numbers(
+    matrix: Matrix, labels: Sequence[str], cells: Sequence[Sequence[str]], digits: int, side: int, size: int
+) -> list[Text]:
+    lines = [_index_line(matrix.keys, side, size), _label_line(matrix.keys, side, size)]
+    shares = _shares_of_row(matrix)
+    for at, query in enumerate(matrix.queries):
+        line = _row_label(query, labels[at], digits, side)
+        for key, text in enumerate(cells[at]):
+            style = HEAT[level(shares[at, key])]
+            line.append(" " * (size - len(text)))
+            line.append(text, style)
+        lines.append(line)
+    return lines
+
+
+def _shades(matrix: Matrix, labels: Sequence[str], digits: int, side: int, size: int) -> list[Text]:
+    lines = [_tick_line(matrix.keys, side, size)]
+    shares = _shares_of_row(matrix)
+    for at, query in enumerate(matrix.queries):
+        line = _row_label(query, labels[at], digits, side)
+        for key in range(len(matrix.keys)):
+            shade = level(shares[at, key])
+            line.append(SHADES[shade] * size, HEAT[shade].split()[-1] if shade else "")
+        lines.append(line)
+    return lines
+
+
+def _shares_of_row(matrix: Matrix) -> np.ndarray:
+    """Return fractions for shading: weights as they are, scores as the softmax would share them."""
+    if matrix.unit == "fraction":
+        return matrix.values
+    shifted = np.exp(matrix.values - matrix.values.max(axis=1, keepdims=True))
+    shares: np.ndarray = shifted / shifted.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _row_label(query: Label, label: str, digits: int, side: int) -> Text:
+    text = Text(f"{query.index:>{digits}} ", DIM)
+    text.append(label, DIM if query.special else "")
+    text.append(" " * (side - cell_len(text.plain)))
+    return text
+
+
+def _index_line(keys: Sequence[Label], side: int, size: int) -> Text:
+    return Text(" " * side + "".join(f"{key.index:>{size}}" for key in keys), DIM)
+
+
+def _label_line(keys: Sequence[Label], side: int, size: int) -> Text:
+    line = Text(" " * side)
+    for key in keys:
+        label = display(key.text)
+        short = label if cell_len(label) < size else cut(label, size - 1)
+        line.append(" ")
+        line.append(padded(short, size - 1, right=True, style=DIM if key.special else HEAD))
+    return line
+
+
+def _tick_line(keys: Sequence[Label], side: int, size: int) -> Text:
+    """Number every fifth column (every tenth when cells are one character wide)."""
+    line = [" "] * (side + size * len(keys) + 8)
+    for at, key in enumerate(keys):
+        if at % (5 if size > 1 else 10) == 0:
+            for i, char in enumerate(str(key.index)):
+                line[side + at * size + i] = char
+    return Text("".join(line).rstrip(), DIM)
+
+
+def _label_width(key: Label) -> int:
+    return cell_len(display(key.text))
+
+
+def _remark(matrix: Matrix, width: int) -> list[Text]:
+    return wrapped(f"(numbers do not fit in {width} columns; {matrix.hint})", width, NOTE)

@@ -1,0 +1,50 @@
+"""Colours and measures of the terminal output. Colour is never the only carrier of a number."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+TITLE = "bold"
+HEAD = "cyan"
+NOTE = "yellow"
+DIM = "dim"
+
+LEVELS = (0.05, 0.15, 0.3, 0.6)
+"""Fractions at which a cell gets the next shade."""
+SHADES = (" ", "░", "▒", "▓", "█")
+HEAT = ("dim", "white on #1f3b5c", "white on #2a5f8f", "black on #6bb7c9", "black on #f4d35e")
+"""Backgrounds of the levels: dark to light, apart in lightness for every kind of colour sight."""
+
+
+def level(fraction: float) -> int:
+    """Return the shade of a fraction of a row, 0 to 4."""
+    return sum(fraction >= bound for bound in LEVELS)
+
+
+def padded(text: str, width: int, *, right: bool = False, style: str = "") -> Text:
+    """Return text of exactly `width` columns; longer text is cut with "…"."""
+    text = cut(text, width)
+    space = " " * (width - cell_len(text))
+    return Text.assemble(space, (text, style)) if right else Text.assemble((text, style), space)
+
+
+def cut(text: str, width: int) -> str:
+    """Return text of at most `width` columns, with "…" where something was cut off."""
+    if cell_len(text) <= width:
+        return text
+    if width < 3:
+        return set_cell_size(text, width)
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def wrapped(text: str, width: int, style: str) -> list[Text]:
+    """Break a sentence at spaces into lines of at most `width` columns."""
+    lines, current = [], ""
+    for word in text.split(" "):
+        if current and cell_len(current) + 1 + cell_len(word) > width:
+            lines.append(current)
+            current = word
+        else:
+            current = f"{current} {word}" if current else word
+    return [Text(line, style) for line in [*lines, current]]
