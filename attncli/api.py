@@ -1,16 +1,20 @@
-"""The Python interface: the same analyses and results as the commands, one call each."""
+"""The Python interface: the same analyses and results as the commands, one call each.
+
+Each call imports its own analysis, so that a command starts without those of the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from attncli.analyses.compare import compare_texts
-from attncli.analyses.comparison import Comparison
-from attncli.analyses.inspect import inspect_text
-from attncli.analyses.inspection import Inspection
-from attncli.analyses.tokens import Tokens, list_tokens
 from attncli.model.load import Model, load
 from attncli.selection import By, Reduce, Special, View, choose_heads
+
+if TYPE_CHECKING:
+    from attncli.analyses.comparison import Comparison
+    from attncli.analyses.inspection import Inspection
+    from attncli.analyses.tokens import Tokens
 
 __all__ = ["Model", "compare", "inspect", "load", "tokens"]
 
@@ -53,6 +57,8 @@ def inspect(
     Raises:
         AttnError: the model cannot be read, the text not taken, or a choice does not fit.
     """
+    from attncli.analyses.inspect import inspect_text
+
     loaded = _loaded(model)
     stack = loaded.spec.stack
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads, reduce)
@@ -90,6 +96,8 @@ def compare(
     Raises:
         AttnError: the model cannot be read, a text not taken, or the word is not there.
     """
+    from attncli.analyses.compare import compare_texts
+
     loaded = _loaded(model)
     stack = loaded.spec.stack
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads)
@@ -109,6 +117,8 @@ def tokens(
     Raises:
         AttnError: the model cannot be read or the text not taken.
     """
+    from attncli.analyses.tokens import list_tokens
+
     loaded = _loaded(model)
     return list_tokens(loaded, loaded.encode(text, literal_specials=literal_specials), line=line)
 

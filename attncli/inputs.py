@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from attncli.errors import InputProblem, UsageProblem
 
@@ -84,7 +83,7 @@ def _file_lines(path: Path) -> Iterator[Text]:
         yield from _lines(file, str(path))
 
 
-def _lines(stream: BinaryIO, name: str) -> Iterator[Text]:
+def _lines(stream: Iterable[bytes], name: str) -> Iterator[Text]:
     any_text = False
     for number, raw in enumerate(stream, start=1):
         if number == 1:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attncli.display import display, labels
 from attncli.model.load import Model
-from tests.test_tokenize import byte_level, metaspace
+from tests.toys import byte_level, metaspace
 
 
 @pytest.mark.parametrize(

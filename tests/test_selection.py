@@ -10,8 +10,7 @@ from attncli.errors import UsageProblem
 from attncli.model.load import Model
 from attncli.selection import Heads, choose_heads, find_occurrences, find_tokens, parse_indexes
 from attncli.tokenize import TextTokenizer
-from tests.test_tokenize import byte_level, metaspace
-from tests.toys import word_tokenizer
+from tests.toys import byte_level, metaspace, word_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_word_finds_all_its_occurrences_and_an_ordinal_one_of_them(minilm: Model
 
 
 def test_number_is_a_token_index_and_a_number_with_ordinal_a_word(minilm: Model) -> None:
-    encoded = minilm.encode("I ate 2 of 12 jams")
+    encoded = minilm.encode("I ate 2 of 12 jam")
     assert find_tokens(encoded, "2", "query") == (2,)
     assert find_tokens(encoded, "2#1", "query") == (3,)
     assert find_tokens(encoded, "-1", "query") == (7,)

@@ -9,31 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers
-from tokenizers.models import BPE, Unigram, WordLevel
+from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
+from tokenizers.models import BPE, WordLevel
 
 from attncli.errors import InputProblem, ModelProblem
 from attncli.model.load import Model
 from attncli.tokenize import Encoded, TextTokenizer
-from tests.toys import word_tokenizer
-
-
-def byte_level(*merges: tuple[str, str]) -> TextTokenizer:
-    """Return a GPT-2 like tokenizer: every byte, and these merges."""
-    vocabulary = sorted(pre_tokenizers.ByteLevel.alphabet()) + ["".join(pair) for pair in merges]
-    ids = {piece: i for i, piece in enumerate(vocabulary)}
-    tokenizer = Tokenizer(BPE(ids, list(merges)))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return TextTokenizer(tokenizer)
-
-
-def metaspace(*pieces: str) -> TextTokenizer:
-    """Return a SentencePiece like tokenizer that knows these pieces."""
-    scores = [("<unk>", -20.0), *((piece, -float(len(pieces))) for piece in pieces)]
-    tokenizer = Tokenizer(Unigram(scores, unk_id=0))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    return TextTokenizer(tokenizer)
+from tests.toys import byte_level, metaspace, word_tokenizer
 
 
 def words_of(encoded: Encoded) -> list[str | None]:
@@ -168,7 +150,9 @@ def test_text_outside_a_vocabulary_without_unknown_token_is_an_input_problem(
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"null", b"\xff\xfe", json.dumps({"model": {"type": "X"}}).encode()]
 )
-def test_unusable_tokenizer_file_is_a_one_line_model_problem(tmp_path: Path, content: bytes) -> None:
+def test_unusable_tokenizer_file_is_a_one_line_model_problem(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
     with pytest.raises(ModelProblem) as caught:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.models import BPE, Unigram, WordLevel
+from tokenizers.pre_tokenizers import ByteLevel, Metaspace, Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from attncli.checkpoints.arrays import ArrayStore
@@ -21,6 +21,7 @@ from attncli.model.load import resolve
 from attncli.model.observe import AttentionBlock, HeadValues, Observer
 from attncli.model.params import Params
 from attncli.model.spec import ModelSpec
+from attncli.tokenize import TextTokenizer
 
 Array = np.ndarray
 Tensors = dict[str, Array]
@@ -151,6 +152,23 @@ def word_tokenizer(words: Sequence[str] = WORDS, unknown: str = "[UNK]") -> Toke
         specials = [(name, ids[name]) for name in ("[CLS]", "[SEP]")]
         tokenizer.post_processor = TemplateProcessing("[CLS] $A [SEP]", None, specials)
     return tokenizer
+
+
+def byte_level(*merges: tuple[str, str]) -> TextTokenizer:
+    """Return a GPT-2 like tokenizer: every byte, and these merges."""
+    vocabulary = sorted(ByteLevel.alphabet()) + ["".join(pair) for pair in merges]
+    ids = {piece: i for i, piece in enumerate(vocabulary)}
+    tokenizer = Tokenizer(BPE(ids, list(merges)))
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    return TextTokenizer(tokenizer)
+
+
+def metaspace(*pieces: str) -> TextTokenizer:
+    """Return a SentencePiece like tokenizer that knows these pieces."""
+    scores = [("<unk>", -20.0), *((piece, -float(len(pieces))) for piece in pieces)]
+    tokenizer = Tokenizer(Unigram(scores, unk_id=0))
+    tokenizer.pre_tokenizer = Metaspace()
+    return TextTokenizer(tokenizer)
 
 
 def write_folder(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attncli._shapes import Float, Int
 from attncli.checkpoints.store import TensorInfo
 from attncli.errors import ModelProblem, listing
+
+if TYPE_CHECKING:
+    import zipfile
 
 Array = np.ndarray
 
@@ -48,7 +51,7 @@ class ArrayStore:
         """Arrays by name."""
         return self._tensors
 
-    def read(self, name: str) -> Float[Array, "..."]:
+    def read(self, name: str, out: Float[Array, "..."] | None = None) -> Shaped[Array, "..."]:
         """Return one array."""
         return self._arrays[name]
 
@@ -66,6 +69,8 @@ def read_npz(path: Path) -> dict[str, Array]:
     Raises:
         ModelProblem: not an .npz file, objects inside, sizes that do not fit or are absurd.
     """
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if m.filename.endswith(".npy")]

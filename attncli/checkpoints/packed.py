@@ -40,8 +40,13 @@ def pack(values: Float[Array, "row column"]) -> tuple[Array, Array]:
     return packed.reshape(values.shape), scales
 
 
-def unpack(packed: Array, scales: Array) -> Float[Array, "row column"]:
+def unpack(
+    packed: Array, scales: Array, out: Float[Array, "row column"] | None = None
+) -> Float[Array, "row column"]:
     """Return the float32 matrix of int8 values [row, column] and float16 scales [row, group]."""
-    grouped = packed.reshape(len(packed), -1, GROUP).astype(np.float32)
+    if out is None:
+        out = np.empty(packed.shape, np.float32)
+    np.copyto(out, packed)
+    grouped = out.reshape(len(packed), -1, GROUP)
     grouped *= scales.astype(np.float32)[..., None]
-    return grouped.reshape(packed.shape)
+    return out

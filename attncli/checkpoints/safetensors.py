@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli._shapes import Int, Shaped
+from attncli._shapes import Float, Int, Shaped
 from attncli.checkpoints import packed
 from attncli.checkpoints.store import FLOAT_TYPES, TensorInfo
 from attncli.errors import ModelProblem
@@ -80,22 +80,22 @@ class SafetensorsFile:
         """Tensors by name; a packed pair of values and scales counts as one."""
         return self._tensors
 
-    def read(self, name: str) -> Shaped[Array, "..."]:
+    def read(self, name: str, out: Float[Array, "..."] | None = None) -> Shaped[Array, "..."]:
         """Return one whole tensor as float32 (or its integers as they are)."""
-        return self._values(name, slice(None))
+        return self._values(name, ..., out)
 
     def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Shaped[Array, "row ..."]:
         """Return chosen rows as float32; only their bytes are touched."""
         return self._values(name, np.asarray(index, dtype=np.int64))
 
-    def _values(self, name: str, index: Any) -> Array:
+    def _values(self, name: str, index: Any, out: Array | None = None) -> Array:
         values = self._raw(name)[index]
         dtype = self._header[name]["dtype"]
         if self._tensors[name].dtype == "Q8":
             scales = self._raw(name + packed.SCALE_SUFFIX)[index]
-            return packed.unpack(values, self._finite(name, scales))
+            return packed.unpack(values, self._finite(name, scales), out)
         if dtype == "BF16":
-            values = (values.astype(np.uint32) << 16).view(np.float32)
+            values = np.asarray(values.astype(np.uint32) << 16).view(np.float32)
         elif dtype in FLOATS:
             values = values.astype(np.float32, copy=False)
         return self._finite(name, values) if dtype in FLOATS else values

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from attncli._shapes import Int, Shaped
+from attncli._shapes import Float, Int, Shaped
 
 Array = np.ndarray
 

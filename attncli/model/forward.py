@@ -15,7 +15,7 @@ from attncli._shapes import Float
 from attncli.model.attention import attend
 from attncli.model.observe import Observer
 from attncli.model.ops import ACTIVATIONS, NORMS
-from attncli.model.params import Params
+from attncli.model.params import LayerParams, Params, Workspace
 from attncli.model.spec import ModelSpec, StackSpec
 
 Array = np.ndarray
@@ -47,11 +47,12 @@ def run(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> None:
     )
     bounds = np.cumsum([0, *(len(job.ids) for job in jobs)])
     spans = [slice(a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+    workspace = Workspace(params)
     x = embed(spec, params, jobs)
     _show(jobs, spans, 0, _final(stack, params, x) if stack.n_layers == 0 else x)
     for i in range(max(last_state, last_layer + 1)):
         only_attention = i >= last_state
-        x = _block(stack, params, i, x, jobs, spans, only_attention=only_attention)
+        x = _block(stack, workspace.layer(i), i, x, jobs, spans, only_attention=only_attention)
         if not only_attention:
             is_last = i + 1 == stack.n_layers
             _show(jobs, spans, i + 1, _final(stack, params, x) if is_last else x)
@@ -70,7 +71,7 @@ def embed(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> Float[Array, 
 
 def _block(
     stack: StackSpec,
-    params: Params,
+    layer: LayerParams,
     i: int,
     x: Float[Array, "row d_model"],
     jobs: Sequence[Job],
@@ -79,33 +80,35 @@ def _block(
     only_attention: bool,
 ) -> Float[Array, "row d_model"]:
     """One transformer block. An empty norm slot leaves its argument as it is."""
-    y = _norm(stack, params, f"{i}.attn_in", x)
-    q, k, v = (_linear(params, f"{i}.attn.{role}", y) for role in "qkv")
-    projection = _weights(params, f"{i}.attn.o") if f"{i}.attn.o.weight" in params else None
+    y = _norm(stack, layer, "attn_in", x)
+    q, k, v = (_affine(y, layer.linear(f"attn.{role}")) for role in "qkv")
+    projection = layer.linear("attn.o") if "attn.o.weight" in layer else None
     by_head = projection and projection[0].reshape(stack.n_heads, stack.head_dim, -1)
     mixed = np.empty_like(q)
     for job, span in zip(jobs, spans, strict=True):
         watching = [o for o in job.observers if i in o.attention_layers]
-        mixed[span] = attend(stack, stack.layers[i], i, q[span], k[span], v[span], by_head, watching)
+        mixed[span] = attend(
+            stack, stack.layers[i], i, q[span], k[span], v[span], by_head, watching
+        )
     if only_attention:
         return x
     out = mixed if projection is None else _affine(mixed, projection)
-    x = x + _norm(stack, params, f"{i}.attn_out", out)
-    x = _norm(stack, params, f"{i}.attn_residual", x)
-    if f"{i}.ffn.up.weight" not in params:
+    x = x + _norm(stack, layer, "attn_out", out)
+    x = _norm(stack, layer, "attn_residual", x)
+    if "ffn.up.weight" not in layer:
         return x
-    y = _feed_forward(stack, params, i, _norm(stack, params, f"{i}.ffn_in", x))
-    x = x + _norm(stack, params, f"{i}.ffn_out", y)
-    return _norm(stack, params, f"{i}.ffn_residual", x)
+    y = _feed_forward(stack, layer, _norm(stack, layer, "ffn_in", x))
+    x = x + _norm(stack, layer, "ffn_out", y)
+    return _norm(stack, layer, "ffn_residual", x)
 
 
 def _feed_forward(
-    stack: StackSpec, params: Params, i: int, x: Float[Array, "row d_model"]
+    stack: StackSpec, layer: LayerParams, x: Float[Array, "row d_model"]
 ) -> Float[Array, "row d_model"]:
     """down(activation(up(x))), or down(activation(gate(x)) · up(x)) where there is a gate."""
     activate = ACTIVATIONS[stack.activation]
-    up, down = (_weights(params, f"{i}.ffn.{role}") for role in ("up", "down"))
-    gate = _weights(params, f"{i}.ffn.gate") if f"{i}.ffn.gate.weight" in params else None
+    up, down = layer.linear("ffn.up"), layer.linear("ffn.down")
+    gate = layer.linear("ffn.gate") if "ffn.gate.weight" in layer else None
     out = np.empty((len(x), down[0].shape[1]), np.float32)
     for start in range(0, len(x), FFN_ROWS):
         rows = x[start : start + FFN_ROWS]
@@ -116,10 +119,6 @@ def _feed_forward(
     return out
 
 
-def _weights(params: Params, name: str) -> tuple[Array, Array | None]:
-    return params.need(f"{name}.weight"), params.get(f"{name}.bias")
-
-
 def _affine(x: Array, weights: tuple[Array, Array | None]) -> Array:
     y: Array = x @ weights[0]
     if weights[1] is not None:
@@ -127,11 +126,7 @@ def _affine(x: Array, weights: tuple[Array, Array | None]) -> Array:
     return y
 
 
-def _linear(params: Params, name: str, x: Array) -> Array:
-    return _affine(x, _weights(params, name))
-
-
-def _norm(stack: StackSpec, params: Params, slot: str, x: Array) -> Array:
+def _norm(stack: StackSpec, params: Params | LayerParams, slot: str, x: Array) -> Array:
     weight = params.get(f"{slot}.weight")
     if weight is None:
         return x

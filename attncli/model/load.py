@@ -10,7 +10,6 @@ from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.safetensors import SafetensorsFile
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
-from attncli.model import initialise
 from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
@@ -105,6 +104,8 @@ def load(name: str | None = None) -> Model:
     if place.kind == "random":
         return _initialised(place)
     if place.kind == "npz":
+        from attncli.model import initialise
+
         values, arrays, tokenizer = initialise.model_from_npz(place.path)
         return _assemble(place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer)
     config = ConfigReader.from_file(place.path / "config.json")
@@ -112,6 +113,8 @@ def load(name: str | None = None) -> Model:
 
 
 def _initialised(place: Place) -> Model:
+    from attncli.model import initialise
+
     recipe = initialise.parse_recipe(place.name.removeprefix(RANDOM[:-1]).removeprefix(":"))
     tokenizer = TextTokenizer.from_file(initialise.BUNDLED_TOKENIZER)
     config = ConfigReader(recipe.config(tokenizer.vocab_size), place.path)

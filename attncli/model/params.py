@@ -47,30 +47,86 @@ class Params:
         """Tell whether the model has this parameter."""
         return name in self.sources
 
-    def get(self, name: str) -> Float[Array, "..."] | None:
-        """Return a parameter as float32, or None when the model has none of that name."""
+    def get(self, name: str, out: Array | None = None) -> Float[Array, "..."] | None:
+        """Return a parameter as float32, or None when the model has none of that name.
+
+        Args:
+            name: canonical name.
+            out: memory of the stored tensor's shape that may be used; see `LayerParams`.
+        """
         source = self.sources.get(name)
         if source is None:
             return None
         values = self._kept.get(name)
         if values is None:
-            values = self.store.read(source.tensor)
+            values = self.store.read(source.tensor, None if self.keep else out)
             if source.transform is not None:
                 values = source.transform(values)
             if self.keep:
                 self._kept[name] = values
         return values
 
-    def need(self, name: str) -> Float[Array, "..."]:
+    def need(self, name: str, out: Array | None = None) -> Float[Array, "..."]:
         """Return a parameter that the arithmetic cannot do without."""
-        values = self.get(name)
+        values = self.get(name, out)
         if values is None:
             raise ModelProblem(f"{self.store.path}: the parameter {name} is missing.")
         return values
 
+    def shape(self, name: str) -> Shape:
+        """Return the shape of a parameter as it is stored."""
+        return self.store.tensors[self.sources[name].tensor].shape
+
     def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
         """Return chosen rows of a table such as the token embedding, reading only those."""
         return self.store.rows(self.sources[name].tensor, index)
+
+
+class Workspace:
+    """Memory for the parameters of one layer, used again for the next: fresh pages cost time.
+
+    What `layer(i)` gives is valid until the next layer is asked for.
+    """
+
+    def __init__(self, params: Params) -> None:
+        """Take the parameters of a model."""
+        self._params = params
+        self._memory: dict[str, Array] = {}
+
+    def layer(self, i: int) -> LayerParams:
+        """Return the parameters of block i."""
+        return LayerParams(self._params, i, self._memory)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerParams:
+    """The parameters of one block under their names in it, such as `attn.q.weight`."""
+
+    _params: Params
+    _index: int
+    _memory: dict[str, Array]
+
+    def __contains__(self, role: str) -> bool:
+        """Tell whether the block has this parameter."""
+        return f"{self._index}.{role}" in self._params
+
+    def get(self, role: str) -> Float[Array, "..."] | None:
+        """Return a parameter, or None when the block has none of that name."""
+        name = f"{self._index}.{role}"
+        if name not in self._params:
+            return None
+        shape = self._params.shape(name)
+        memory = self._memory.get(role)
+        if memory is None or memory.shape != shape:
+            memory = self._memory[role] = np.empty(shape, np.float32)
+        return self._params.get(name, memory)
+
+    def linear(self, role: str) -> tuple[Array, Array | None]:
+        """Return weight and bias of a projection that the block has."""
+        weight = self.get(f"{role}.weight")
+        if weight is None:
+            raise ModelProblem(f"{self._params.store.path}: {self._index}.{role}.weight is missing.")
+        return weight, self.get(f"{role}.bias")
 
 
 def bind(store: TensorStore, sources: Mapping[str, Source], ignored: Callable[[str], bool]) -> Params:
