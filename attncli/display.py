@@ -54,7 +54,7 @@ def _visible(text: str, at: int) -> str:
     if char in _JOINERS and 0 < at < len(text) - 1:
         return char
     category = unicodedata.category(char)
-    if category[0] == "C" and category != "Co" or category in ("Zl", "Zp"):
+    if (category[0] == "C" and category != "Co") or category in ("Zl", "Zp"):
         return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"
     if category == "Zs" and char != " ":
         return "\u2423"
@@ -91,7 +91,9 @@ def _byte_alphabet() -> dict[str, int]:
     """Printable bytes stand for themselves, the others for code points from 256 on."""
     plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
     moved = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(moved)}
+    return {chr(byte): byte for byte in plain} | {
+        chr(256 + i): byte for i, byte in enumerate(moved)
+    }
 
 
 _BYTE_OF = _byte_alphabet()

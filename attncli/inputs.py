@@ -60,7 +60,9 @@ def read_inputs(arguments: Sequence[str], file: Path | None = None) -> Inputs:
     if arguments:
         return Inputs(iter([_argument(argument) for argument in arguments]), streamed=False)
     if sys.stdin is None or sys.stdin.isatty():
-        raise UsageProblem('No text. Give one, such as attn inspect "I like jam", or pipe lines in.')
+        raise UsageProblem(
+            'No text. Give one, such as attn inspect "I like jam", or pipe lines in.'
+        )
     return Inputs(_lines(sys.stdin.buffer, "standard input"), streamed=True)
 
 

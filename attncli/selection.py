@@ -82,7 +82,9 @@ def choose_heads(
         return Heads(layers, parse_indexes(head or "all", n_heads, "head"), reduce)
     layers = parse_indexes(both[1], n_layers, "layer")
     if layer is not None and parse_indexes(layer, n_layers, "layer") != layers:
-        raise UsageProblem(f"--layer {layer} and --head {head} name different layers; give one of them.")
+        raise UsageProblem(
+            f"--layer {layer} and --head {head} name different layers; give one of them."
+        )
     return Heads(layers, parse_indexes(both[2], n_heads, "head"), reduce)
 
 
@@ -140,7 +142,9 @@ def find_tokens(encoded: Encoded, wanted: str, option: str) -> tuple[int, ...]:
 
 def find_occurrences(encoded: Encoded, wanted: str) -> list[tuple[int, ...]]:
     """Return the token indexes of each occurrence of a word, phrase or special token."""
-    special = [(t.index,) for t in encoded.tokens if t.special and t.token == wanted]
+    special: list[tuple[int, ...]] = [
+        (t.index,) for t in encoded.tokens if t.special and t.token == wanted
+    ]
     if special:
         return special
     for fold in (same_form, lambda text: same_form(text).casefold()):
@@ -158,7 +162,8 @@ def _by_words(encoded: Encoded, wanted: str, fold: Any) -> list[tuple[int, ...]]
     starts = [i for i in range(len(words)) if words[i : i + len(target)] == target]
     of_word = encoded.tokens_by_word()
     return [
-        tuple(token for word in range(at, at + len(target)) for token in of_word[word]) for at in starts
+        tuple(token for word in range(at, at + len(target)) for token in of_word[word])
+        for at in starts
     ]
 
 

@@ -121,13 +121,19 @@ class TextTokenizer:
         """
         if not text.strip():
             what = "empty" if not text else "only white space"
-            raise InputProblem(f"The text is {what}; give a sentence, such as attn inspect \"I like jam\".")
+            raise InputProblem(
+                f'The text is {what}; give a sentence, such as attn inspect "I like jam".'
+            )
         self._tokenizer.encode_special_tokens = literal_specials
         try:
             encoding = self._tokenizer.encode(text)
         except (UnicodeEncodeError, TypeError):
-            raise InputProblem("The text is not valid Unicode (it holds a lone surrogate).") from None
-        except Exception:  # the library raises plain Exception where a vocabulary has no unknown token
+            raise InputProblem(
+                "The text is not valid Unicode (it holds a lone surrogate)."
+            ) from None
+        except (
+            Exception
+        ):  # the library raises plain Exception where a vocabulary has no unknown token
             encoding = None
         if encoding is None or not encoding.ids:
             raise InputProblem("The text has a word that this model's vocabulary cannot spell.")
@@ -147,9 +153,15 @@ class TextTokenizer:
         starts = [word.start for word in words]
         tokens = []
         for index, (piece, id_, (start, end), mask) in enumerate(
-            zip(encoding.tokens, encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
+            zip(
+                encoding.tokens,
+                encoding.ids,
+                encoding.offsets,
+                encoding.special_tokens_mask,
+                strict=True,
+            )
         ):
-            special = bool(mask) or id_ in self._special_ids and id_ != self._unknown_id
+            special = bool(mask) or (id_ in self._special_ids and id_ != self._unknown_id)
             if mask:
                 start = end = 0
             surface = text[start:end]
@@ -157,13 +169,19 @@ class TextTokenizer:
             if piece and not piece.strip(SPACE_MARKS) and not surface.isspace():
                 surface = ""
             core = start + len(surface) - len(surface.lstrip())
-            at = None if special or core >= start + len(surface) else _word_at(words, starts, core, end)
+            at = (
+                None
+                if special or core >= start + len(surface)
+                else _word_at(words, starts, core, end)
+            )
             tokens.append(Token(index, id_, piece, surface, start, end, special, at))
         return tokens
 
     def _notes(self, tokens: Sequence[Token]) -> tuple[str, ...]:
         typed = [token.token for token in tokens if token.special and not token.added]
-        unknown = [token.text for token in tokens if token.id == self._unknown_id and not token.added]
+        unknown = [
+            token.text for token in tokens if token.id == self._unknown_id and not token.added
+        ]
         notes = []
         if typed:
             notes.append(

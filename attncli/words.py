@@ -53,7 +53,13 @@ def _split_chunk(chunk: str, offset: int) -> list[Word]:
             words.append(Word(chunk[start:at], offset + start, offset + at))
             start = at
         # a mark belongs to what it stands on and does not change what that is
-        previous = previous if kind == "mark" and at else f"punctuation{char}" if kind == "punctuation" else kind
+        previous = (
+            previous
+            if kind == "mark" and at
+            else f"punctuation{char}"
+            if kind == "punctuation"
+            else kind
+        )
     words.append(Word(chunk[start:], offset + start, offset + len(chunk)))
     return words
 

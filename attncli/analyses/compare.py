@@ -70,7 +70,9 @@ def compare_texts(
         if same_word(occurrences[a], occurrences[b])
     ]
     if len(pairs) > MAX_PAIRS:
-        raise InputProblem(f"{len(pairs):,} pairs of occurrences are more than compare takes; give fewer texts.")
+        raise InputProblem(
+            f"{len(pairs):,} pairs of occurrences are more than compare takes; give fewer texts."
+        )
     anchors = [_encode_anchor(model, anchor) for anchor in to]
     n_layers = model.spec.stack.n_layers
     states = [States(n_layers) for _ in texts]
@@ -78,7 +80,10 @@ def compare_texts(
     readers = [_reader(texts[o.text], o, heads) for o in occurrences]
     baseline = Baseline(model)
     jobs = [
-        _job(text, [states[at], *(r for r, o in zip(readers, occurrences, strict=True) if o.text == at)])
+        _job(
+            text,
+            [states[at], *(r for r, o in zip(readers, occurrences, strict=True) if o.text == at)],
+        )
         for at, text in enumerate(texts)
     ]
     jobs += [_job(encoded, [s]) for (encoded, _), s in zip(anchors, anchor_states, strict=True)]
@@ -97,7 +102,11 @@ def compare_texts(
         occurrences=tuple(occurrences),
         pairs=tuple(
             Pair(
-                a, b, cosine(vectors[a], vectors[b]), base, top_dimension_share(vectors[a], vectors[b])
+                a,
+                b,
+                cosine(vectors[a], vectors[b]),
+                base,
+                top_dimension_share(vectors[a], vectors[b]),
             )
             for a, b in pairs
         ),
@@ -106,11 +115,14 @@ def compare_texts(
             for name, (_, tokens), observer in zip(to, anchors, anchor_states, strict=True)
         ),
         changed=tuple(
-            _changes(texts, occurrences[a], readings[a], occurrences[b], readings[b]) for a, b in pairs
+            _changes(texts, occurrences[a], readings[a], occurrences[b], readings[b])
+            for a, b in pairs
         ),
         aligned=_side_by_side(texts, stacked) if len(texts) == 2 else (),
         states=vectors,
-        notes=tuple(dict.fromkeys([*notes, *_void(model, texts, occurrences, pairs), *_text_notes(texts)])),
+        notes=tuple(
+            dict.fromkeys([*notes, *_void(model, texts, occurrences, pairs), *_text_notes(texts)])
+        ),
     )
 
 
@@ -172,7 +184,9 @@ def _encode_anchor(model: Model, anchor: str) -> tuple[Encoded, tuple[int, ...]]
         encoded = model.encode(sentence.strip())
         found = find_occurrences(encoded, word.strip())
         if not found:
-            raise UsageProblem(f"--to {anchor}: the sentence does not hold the word {word.strip()!r}.")
+            raise UsageProblem(
+                f"--to {anchor}: the sentence does not hold the word {word.strip()!r}."
+            )
         return encoded, found[0]
     encoded = model.encode(anchor)
     return encoded, tuple(token.index for token in encoded.tokens if not token.special)
@@ -210,7 +224,9 @@ def _changes(
 
 def _align(a: Sequence[str], b: Sequence[str]) -> list[tuple[int | None, int | None]]:
     """Align two lists of words; words replaced one for one stand side by side."""
-    matcher = SequenceMatcher(None, [w.casefold() for w in a], [w.casefold() for w in b], autojunk=False)
+    matcher = SequenceMatcher(
+        None, [w.casefold() for w in a], [w.casefold() for w in b], autojunk=False
+    )
     rows: list[tuple[int | None, int | None]] = []
     for tag, a0, a1, b0, b1 in matcher.get_opcodes():
         if tag == "equal" or (tag == "replace" and a1 - a0 == b1 - b0 and a1 - a0 <= 3):

@@ -147,7 +147,13 @@ class Comparison:
             ],
             "selection": selection,
             "occurrences": [
-                {"text": o.text, "word": o.word, "tokens": list(o.tokens), "start": o.start, "end": o.end}
+                {
+                    "text": o.text,
+                    "word": o.word,
+                    "tokens": list(o.tokens),
+                    "start": o.start,
+                    "end": o.end,
+                }
                 for o in self.occurrences
             ],
             "layers": self.state_names,
@@ -156,11 +162,19 @@ class Comparison:
                 {"anchor": anchor.name, "cosine": to_json(anchor.cosine)} for anchor in self.anchors
             ],
             "changed": [
-                {"a": pair.a, "b": pair.b, "keys": [_change_record(c) for c in self._by_change(changes)]}
+                {
+                    "a": pair.a,
+                    "b": pair.b,
+                    "keys": [_change_record(c) for c in self._by_change(changes)],
+                }
                 for pair, changes in zip(self.pairs, self.changed, strict=True)
             ],
             "aligned": [
-                {"a": row.a, "b": row.b, "cosine": None if row.cosine is None else to_json(row.cosine)}
+                {
+                    "a": row.a,
+                    "b": row.b,
+                    "cosine": None if row.cosine is None else to_json(row.cosine),
+                }
                 for row in self.aligned
             ],
             "notes": list(self.notes),
@@ -203,7 +217,9 @@ class Comparison:
             for at, values in enumerate(anchor.cosine):
                 for name, value in zip(self.state_names, values, strict=True):
                     word = self.occurrences[at].word
-                    rows.append(("anchor", at, anchor.name, word, name, float(value), None, None, None))
+                    rows.append(
+                        ("anchor", at, anchor.name, word, name, float(value), None, None, None)
+                    )
         return Table("compare", "", columns, rows)
 
     def arrays(self) -> dict[str, Array]:
@@ -233,7 +249,11 @@ class Comparison:
     def _name(self, occurrence: int) -> str:
         """Name an occurrence shortly: A, B, … by text, A.2 for a second one in the same text."""
         o = self.occurrences[occurrence]
-        same = [i for i, other in enumerate(self.occurrences) if other.text == o.text and same_word(o, other)]
+        same = [
+            i
+            for i, other in enumerate(self.occurrences)
+            if other.text == o.text and same_word(o, other)
+        ]
         letter = text_letter(o.text)
         return letter if len(same) == 1 else f"{letter}.{same.index(occurrence) + 1}"
 
@@ -243,7 +263,9 @@ class Comparison:
         columns = []
         for i, name in enumerate(self.state_names):
             priority = 50 + (0 if i == 0 else (i & -i).bit_length())
-            columns.append(Column(name, "cosine", "cosine", priority=99 if i in (0, last) else priority))
+            columns.append(
+                Column(name, "cosine", "cosine", priority=99 if i in (0, last) else priority)
+            )
         return columns
 
     def _places(self) -> Table:
@@ -262,12 +284,20 @@ class Comparison:
             "how alike: cosine of the word's two states, at the embedding and after each layer"
             " (random: mean of unrelated words, adjusted: what is left)"
         )
-        columns = [Column("word", "label"), Column("pair"), Column("", "text"), *self._state_columns()]
+        columns = [
+            Column("word", "label"),
+            Column("pair"),
+            Column("", "text"),
+            *self._state_columns(),
+        ]
         rows: list[list[Any]] = []
         importance = []
         detailed = len(self.pairs) == 1
         for pair in self.pairs:
-            head = [Label(self.occurrences[pair.a].word), f"{self._name(pair.a)}–{self._name(pair.b)}"]
+            head = [
+                Label(self.occurrences[pair.a].word),
+                f"{self._name(pair.a)}–{self._name(pair.b)}",
+            ]
             rows.append([*head, "cosine", *map(float, pair.cosine)])
             if detailed and pair.baseline is not None:
                 rows.append(["", "", "random", *map(float, pair.baseline)])
@@ -278,7 +308,9 @@ class Comparison:
         if self.pairs and not detailed and self.pairs[0].baseline is not None:
             rows.append(["", "", "random", *map(float, self.pairs[0].baseline)])
             importance.append(2.0)
-        return Table("cosine", title, columns, rows, () if detailed else importance, "--json has all")
+        return Table(
+            "cosine", title, columns, rows, () if detailed else importance, "--json has all"
+        )
 
     def _anchors(self) -> Table:
         columns = [Column("word", "label"), Column("in"), Column("to"), *self._state_columns()]
@@ -324,9 +356,15 @@ class Comparison:
         for row in self.aligned:
             a = None if row.a is None else Label(self.texts[0].words[row.a].text)
             b = None if row.b is None else Label(self.texts[1].words[row.b].text)
-            values = [None] * len(self.state_names) if row.cosine is None else list(map(float, row.cosine))
+            values = (
+                [None] * len(self.state_names)
+                if row.cosine is None
+                else list(map(float, row.cosine))
+            )
             rows.append([a, b, *values])
-        important = [1.0 if row.cosine is None else 1 - float(row.cosine[-1]) for row in self.aligned]
+        important = [
+            1.0 if row.cosine is None else 1 - float(row.cosine[-1]) for row in self.aligned
+        ]
         title = "the two texts side by side: cosine of each word to its partner"
         return Table("aligned", title, columns, rows, important, "--json has all")
 

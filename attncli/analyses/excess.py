@@ -74,7 +74,9 @@ class Excess(Observer):
             places = np.argpartition(weights, -CANDIDATES, axis=-1)[..., -CANDIDATES:]
         found = places.shape[-1]
         self._keys[layer, :, block.queries, :found] = places + block.keys.start
-        self._weights[layer, :, block.queries, :found] = np.take_along_axis(weights, places, axis=-1)
+        self._weights[layer, :, block.queries, :found] = np.take_along_axis(
+            weights, places, axis=-1
+        )
 
     def telling(self, queries: Sequence[int] | None = None) -> list[Telling | None]:
         """Return the most telling head of each query token, or None where no pair competes."""

@@ -72,9 +72,14 @@ def inspect_text(
     shown_units = [units[i] for i in queries]
     every_key = [units[i] for i in range(len(units))]
     special = ~ordinary
-    special_weight = merge_queries(reduction.weights[:, special].sum(axis=1)[:, None], rows.tolist(), shown_units)
+    special_weight = merge_queries(
+        reduction.weights[:, special].sum(axis=1)[:, None], rows.tolist(), shown_units
+    )
     matrix = {}
-    for name, values in (("weights", reduction.weights), ("contributions", reduction.contributions)):
+    for name, values in (
+        ("weights", reduction.weights),
+        ("contributions", reduction.contributions),
+    ):
         merged = merge_queries(merge_keys(values, every_key), rows.tolist(), shown_units)
         matrix[name] = renormalise(merged) if view.special == "hide" else merged
     plain = not view.words and view.special != "fold"
@@ -85,7 +90,16 @@ def inspect_text(
     tellings = _tellings(excess, shown_units)
     stacked = states.stacked()
     result_rows = tuple(
-        _query_row(unit, matrix["weights"][i], matrix["contributions"][i], units, keys, view, float(special_weight[i, 0]), tellings[i])
+        _query_row(
+            unit,
+            matrix["weights"][i],
+            matrix["contributions"][i],
+            units,
+            keys,
+            view,
+            float(special_weight[i, 0]),
+            tellings[i],
+        )
         for i, unit in enumerate(shown_units)
     )
     return Inspection(
@@ -105,11 +119,17 @@ def inspect_text(
         line=line,
         by_head={}
         if matrices is None
-        else {"weights": matrices.weights, "scores": matrices.scores, "contributions": matrices.contributions},
+        else {
+            "weights": matrices.weights,
+            "scores": matrices.scores,
+            "contributions": matrices.contributions,
+        },
     )
 
 
-def _choose(encoded: Encoded, units: Sequence[Unit], wanted: Sequence[str], option: str) -> tuple[int, ...]:
+def _choose(
+    encoded: Encoded, units: Sequence[Unit], wanted: Sequence[str], option: str
+) -> tuple[int, ...]:
     """Return the units that --query or --key name, in reading order; all when none is named."""
     if not wanted:
         return tuple(range(len(units)))
@@ -129,7 +149,9 @@ def _tellings(excess: Excess, units: Sequence[Unit]) -> list[Telling | None]:
     by_token = dict(zip(tokens, excess.telling(tokens), strict=True))
     best = []
     for unit in units:
-        found = [t for t in map(by_token.get, unit.tokens) if t is not None and t.key not in unit.tokens]
+        found = [
+            t for t in map(by_token.get, unit.tokens) if t is not None and t.key not in unit.tokens
+        ]
         best.append(max(found, key=lambda t: t.excess, default=None))
     return best
 

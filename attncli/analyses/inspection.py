@@ -112,7 +112,8 @@ class Inspection:
             "contributions": to_json(self.contributions),
             "top": [self._top_record(row) for row in self.rows],
             "shift": [
-                {"token": index, "cosine": values} for index, values in enumerate(to_json(self.shift))
+                {"token": index, "cosine": values}
+                for index, values in enumerate(to_json(self.shift))
             ],
             "notes": list(self.notes),
         }
@@ -271,22 +272,36 @@ class Inspection:
         title = "what each query attends to (special tokens apart, their share under sinks)"
         if not has_specials:
             title = "what each query attends to"
-        return Table("top", title, columns, rows, important, "--query WORD chooses rows, -f json has all")
+        return Table(
+            "top", title, columns, rows, important, "--query WORD chooses rows, -f json has all"
+        )
 
     def _shift_table(self) -> Table:
         n_states = self.shift.shape[1]
         columns = [Column("token", "label")]
-        columns += [Column(_state_name(i), "cosine", "cosine to the token's own embedding") for i in range(n_states)]
+        columns += [
+            Column(_state_name(i), "cosine", "cosine to the token's own embedding")
+            for i in range(n_states)
+        ]
         wanted = {token for query in self.queries for token in self.units[query].tokens}
         shown = labels(self.encoded.tokens)
-        tokens = [t for t in self.encoded.tokens if t.index in wanted and not (t.special and len(wanted) > 1)]
+        tokens = [
+            t
+            for t in self.encoded.tokens
+            if t.index in wanted and not (t.special and len(wanted) > 1)
+        ]
         rows = [
-            [Label(shown[token.index], token.special, token.index), *map(float, self.shift[token.index])]
+            [
+                Label(shown[token.index], token.special, token.index),
+                *map(float, self.shift[token.index]),
+            ]
             for token in tokens
         ]
         important = [1 - float(self.shift[token.index, -1]) for token in tokens]
         title = "how far each token moved: cosine to its own embedding, after each layer"
-        return Table("shift", title, columns, rows, important, "--query WORD chooses rows, -f json has all")
+        return Table(
+            "shift", title, columns, rows, important, "--query WORD chooses rows, -f json has all"
+        )
 
 
 def _state_name(index: int) -> str:
@@ -296,4 +311,6 @@ def _state_name(index: int) -> str:
 def _describe_telling(telling: Telling | None, shown: Sequence[str]) -> str:
     if telling is None:
         return "–"
-    return f"L{telling.layer} H{telling.head} → {shown[telling.key]} {format_fraction(telling.weight)}"
+    return (
+        f"L{telling.layer} H{telling.head} → {shown[telling.key]} {format_fraction(telling.weight)}"
+    )

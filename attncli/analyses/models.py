@@ -89,13 +89,30 @@ class ModelInfo:
         shown.append(Table("tensors", title, columns, rows, hint="--json has all"))
         if self.ignored:
             ignored = [(name,) for name in self.ignored]
-            shown.append(Table("ignored", "not needed for attention", [Column("tensor")], ignored, hint="--json has all"))
+            shown.append(
+                Table(
+                    "ignored",
+                    "not needed for attention",
+                    [Column("tensor")],
+                    ignored,
+                    hint="--json has all",
+                )
+            )
         return shown
 
     def tidy(self) -> Table:
         """Return one row a parameter."""
-        columns = [Column("parameter"), Column("tensor"), Column("dtype"), Column("shape"), Column("bytes", "int")]
-        rows = [(r.name, r.tensor, r.dtype, "x".join(map(str, r.shape)), r.n_bytes) for r in self.tensors]
+        columns = [
+            Column("parameter"),
+            Column("tensor"),
+            Column("dtype"),
+            Column("shape"),
+            Column("bytes", "int"),
+        ]
+        rows = [
+            (r.name, r.tensor, r.dtype, "x".join(map(str, r.shape)), r.n_bytes)
+            for r in self.tensors
+        ]
         return Table("models.info", "", columns, rows)
 
     def arrays(self) -> dict[str, Array]:
@@ -189,7 +206,16 @@ class ModelList:
             Column("problem"),
         ]
         rows = [
-            (m.name, m.family, m.layers, m.heads, m.n_bytes, m.format, str(m.readable).lower(), m.problem)
+            (
+                m.name,
+                m.family,
+                m.layers,
+                m.heads,
+                m.n_bytes,
+                m.format,
+                str(m.readable).lower(),
+                m.problem,
+            )
             for m in self.models
         ]
         return Table("models.list", "", columns, rows)

@@ -53,7 +53,13 @@ class Tokens:
             for index, word in enumerate(self.encoded.words)
         ]
         head = document("tokens", self.card)
-        return {**head, **line, **text_record(self.encoded), "words": words, "notes": list(self.notes)}
+        return {
+            **head,
+            **line,
+            **text_record(self.encoded),
+            "words": words,
+            "notes": list(self.notes),
+        }
 
     def tables(self) -> list[Table]:
         """Return one row a token."""

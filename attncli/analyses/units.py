@@ -74,7 +74,9 @@ def make_units(encoded: Encoded, view: View) -> list[Unit]:
     return [Unit(i, *group) for i, group in enumerate(groups)]
 
 
-def merge_keys(values: Float[Array, "row token"], units: Sequence[Unit]) -> Float[Array, "row unit"]:
+def merge_keys(
+    values: Float[Array, "row token"], units: Sequence[Unit]
+) -> Float[Array, "row unit"]:
     """Sum the columns of each unit's tokens."""
     if _is_identity(units, values.shape[1]):
         return values

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli._shapes import Float, Int
+from attncli._shapes import Float, Int, Shaped
 from attncli.checkpoints.store import TensorInfo
 from attncli.errors import ModelProblem, listing
 
@@ -75,7 +75,9 @@ def read_npz(path: Path) -> dict[str, Array]:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
             if len(members) > MAX_ARRAYS or sum(m.file_size for m in members) > MAX_BYTES:
-                raise ModelProblem(f"{path}: claims to hold more than attn reads from an .npz file (4 GiB).")
+                raise ModelProblem(
+                    f"{path}: claims to hold more than attn reads from an .npz file (4 GiB)."
+                )
             return {m.filename[:-4].lower(): _member(path, archive, m) for m in members}
     except FileNotFoundError:
         raise ModelProblem(f"{path}: no such file.") from None

@@ -84,7 +84,9 @@ class SafetensorsFile:
         """Return one whole tensor as float32 (or its integers as they are)."""
         return self._values(name, ..., out)
 
-    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Shaped[Array, "row ..."]:
+    def rows(
+        self, name: str, index: Sequence[int] | Int[Array, " row"]
+    ) -> Shaped[Array, "row ..."]:
         """Return chosen rows as float32; only their bytes are touched."""
         return self._values(name, np.asarray(index, dtype=np.int64))
 
@@ -113,7 +115,11 @@ class SafetensorsFile:
         dtype = np.dtype(ITEM_TYPES[entry["dtype"]])
         start, stop = entry["data_offsets"]
         count = (stop - start) // dtype.itemsize
-        flat = np.frombuffer(self._map, dtype, count, self._data + start) if count else np.empty(0, dtype)
+        flat = (
+            np.frombuffer(self._map, dtype, count, self._data + start)
+            if count
+            else np.empty(0, dtype)
+        )
         return flat.reshape(entry["shape"])
 
     def _describe(self) -> dict[str, TensorInfo]:
@@ -132,7 +138,9 @@ class SafetensorsFile:
         scale = self._header.get(name + packed.SCALE_SUFFIX)
         expected = [*info.shape[:-1], info.shape[-1] // packed.GROUP] if info.shape else []
         if not packed.can_pack(info.shape) or scale is None or scale["shape"] != expected:
-            raise ModelProblem(f"{self._path}: packed tensor {name} has no scales of shape {expected}.")
+            raise ModelProblem(
+                f"{self._path}: packed tensor {name} has no scales of shape {expected}."
+            )
         start, stop = scale["data_offsets"]
         return TensorInfo("Q8", info.shape, info.n_bytes + stop - start)
 
@@ -146,10 +154,14 @@ def _refuse_other_files(path: Path, head: bytes, size: int) -> None:
             f"{path}: a Git LFS pointer of {size} bytes, not the weights. Run git lfs pull, or download it."
         )
     if head.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise ModelProblem(f"{path}: a web page of {size} bytes, not the weights. Download the file itself.")
+        raise ModelProblem(
+            f"{path}: a web page of {size} bytes, not the weights. Download the file itself."
+        )
 
 
-def _read_header(path: Path, data: mmap.mmap, size: int) -> tuple[dict[str, Any], dict[str, str], int]:
+def _read_header(
+    path: Path, data: mmap.mmap, size: int
+) -> tuple[dict[str, Any], dict[str, str], int]:
     """Return (entries by name, metadata, where the tensors' bytes begin)."""
 
     def broken(why: str) -> ModelProblem:
@@ -176,7 +188,9 @@ def _read_header(path: Path, data: mmap.mmap, size: int) -> tuple[dict[str, Any]
         if why_not:
             raise broken(f"tensor {name!r}: {why_not}")
     end = 0
-    for start, stop, name in sorted((*entry["data_offsets"], name) for name, entry in header.items()):
+    for start, stop, name in sorted(
+        (*entry["data_offsets"], name) for name, entry in header.items()
+    ):
         if start != end:
             raise broken(f"tensor {name!r} begins at byte {start:,} of the data, expected {end:,}")
         end = stop
@@ -225,7 +239,9 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def write_safetensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
+def write_safetensors(
+    path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]
+) -> None:
     """Write arrays of numbers as a safetensors file.
 
     Widest numbers first, then by name, and the header padded to 8 bytes: every tensor is aligned
@@ -239,7 +255,11 @@ def write_safetensors(path: Path, tensors: Mapping[str, Array], metadata: Mappin
     for name in order:
         dtype, shape, n_bytes = kinds[name]
         offsets = [end, end + n_bytes]
-        header[name] = {"dtype": _WRITTEN_TYPES[dtype.name], "shape": list(shape), "data_offsets": offsets}
+        header[name] = {
+            "dtype": _WRITTEN_TYPES[dtype.name],
+            "shape": list(shape),
+            "data_offsets": offsets,
+        }
         end += n_bytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)

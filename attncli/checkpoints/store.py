@@ -40,8 +40,15 @@ class TensorStore(Protocol):
     def tensors(self) -> Mapping[str, TensorInfo]:
         """Every tensor by the name it has in the file."""
 
-    def read(self, name: str) -> Shaped[Array, "..."]:
-        """Return one whole tensor as float32 (or its integers as they are)."""
+    def read(self, name: str, out: Float[Array, "..."] | None = None) -> Shaped[Array, "..."]:
+        """Return one whole tensor as float32 (buffers of integers as they are).
 
-    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Shaped[Array, "row ..."]:
+        Args:
+            name: the tensor.
+            out: memory of the tensor's shape to unpack into; not used when nothing is unpacked.
+        """
+
+    def rows(
+        self, name: str, index: Sequence[int] | Int[Array, " row"]
+    ) -> Shaped[Array, "row ..."]:
         """Return chosen rows of a tensor as float32 without reading the others."""

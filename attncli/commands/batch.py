@@ -48,7 +48,11 @@ class Session:
         return model
 
     def each(
-        self, model: Model, texts: list[str] | None, file: Path | None, work: Callable[[Text], Result]
+        self,
+        model: Model,
+        texts: list[str] | None,
+        file: Path | None,
+        work: Callable[[Text], Result],
     ) -> None:
         """Work on every text and write the results as they come."""
         inputs = read_inputs(texts or [], file)

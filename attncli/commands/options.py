@@ -28,7 +28,9 @@ ModelName = Annotated[
 ]
 Layer = Annotated[
     str | None,
-    typer.Option("-l", "--layer", metavar="N", help="Layers: 3, -1, 0-2, 0,4 or all.", show_default="all"),
+    typer.Option(
+        "-l", "--layer", metavar="N", help="Layers: 3, -1, 0-2, 0,4 or all.", show_default="all"
+    ),
 ]
 Head = Annotated[
     str | None,
@@ -82,7 +84,9 @@ Specials = Annotated[
 ]
 LiteralSpecials = Annotated[
     bool,
-    typer.Option("--literal-specials", help="Read control strings such as [SEP] in TEXT as plain text."),
+    typer.Option(
+        "--literal-specials", help="Read control strings such as [SEP] in TEXT as plain text."
+    ),
 ]
 OutputFormat = Annotated[
     Literal["table", "json", "jsonl", "csv", "markdown", "npz"],
@@ -91,15 +95,26 @@ OutputFormat = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Short for -f json.")]
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write there instead of standard output.", show_default=False),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write there instead of standard output.",
+        show_default=False,
+    ),
 ]
 File = Annotated[
     Path | None,
-    typer.Option("--file", metavar="FILE", help="Read one text a line from FILE.", show_default=False),
+    typer.Option(
+        "--file", metavar="FILE", help="Read one text a line from FILE.", show_default=False
+    ),
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colour, even on a terminal.")]
 Verbose = Annotated[
-    bool, typer.Option("-v", "--verbose", help="Say on standard error what is loaded and how long it took.")
+    bool,
+    typer.Option(
+        "-v", "--verbose", help="Say on standard error what is loaded and how long it took."
+    ),
 ]
 Debug = Annotated[
     bool,

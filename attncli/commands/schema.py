@@ -10,7 +10,9 @@ import typer
 def schema(
     command: Annotated[
         str | None,
-        typer.Argument(help="The command whose JSON is described; without it a list.", show_default=False),
+        typer.Argument(
+            help="The command whose JSON is described; without it a list.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Print the JSON Schema of a command's output."""

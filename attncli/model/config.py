@@ -15,12 +15,43 @@ from typing import Any
 from attncli.errors import ModelProblem, listing
 
 NEUTRAL = frozenset(
-    """_name_or_path architectures auto_map chunk_size_feed_forward classifier_dropout dtype
-    finetuning_task gradient_checkpointing id2label initializer_factor initializer_range label2id language
-    max_length model_type name num_labels output_attentions output_hidden_states pooler_fc_size
-    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
-    problem_type quantization return_dict sentence_transformers task_specific_params
-    tie_word_embeddings tokenizer_class torch_dtype torchscript transformers_version use_cache""".split()
+    [
+        "_name_or_path",
+        "architectures",
+        "auto_map",
+        "chunk_size_feed_forward",
+        "classifier_dropout",
+        "dtype",
+        "finetuning_task",
+        "gradient_checkpointing",
+        "id2label",
+        "initializer_factor",
+        "initializer_range",
+        "label2id",
+        "language",
+        "max_length",
+        "model_type",
+        "name",
+        "num_labels",
+        "output_attentions",
+        "output_hidden_states",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+        "problem_type",
+        "quantization",
+        "return_dict",
+        "sentence_transformers",
+        "task_specific_params",
+        "tie_word_embeddings",
+        "tokenizer_class",
+        "torch_dtype",
+        "torchscript",
+        "transformers_version",
+        "use_cache",
+    ]
 )
 """Keys that do not change attention weights or the residual stream of one text."""
 

@@ -20,6 +20,7 @@ Array = np.ndarray
 
 TOY = "attn-toy"
 UNKNOWN = "[UNK]"
+WEIGHT_NAMES = frozenset({"embedding", "w_q", "w_k", "w_v", "w_o"})
 BUNDLED_TOKENIZER = BUNDLED / DEFAULT / "tokenizer.json"
 
 
@@ -88,7 +89,12 @@ def parse_recipe(text: str) -> Recipe:
         known = getattr(defaults, key, None) if key in Recipe.__slots__ else None
         if isinstance(known, bool) and value.lower() in ("true", "false", "1", "0", ""):
             values[key] = value.lower() in ("true", "1", "")
-        elif known is not None and not isinstance(known, bool) and value.isascii() and value.isdigit():
+        elif (
+            known is not None
+            and not isinstance(known, bool)
+            and value.isascii()
+            and value.isdigit()
+        ):
             values[key] = int(value)
         else:
             raise UsageProblem(
@@ -98,7 +104,9 @@ def parse_recipe(text: str) -> Recipe:
     recipe = Recipe(**values)
     for key, most in (("d_model", 16_384), ("heads", 1_024), ("layers", 1_000)):
         if not 1 <= getattr(recipe, key) <= most:
-            raise UsageProblem(f"random model: {key}={getattr(recipe, key)}, expected 1 to {most:,}.")
+            raise UsageProblem(
+                f"random model: {key}={getattr(recipe, key)}, expected 1 to {most:,}."
+            )
     recipe.config(1)
     return recipe
 
@@ -138,12 +146,12 @@ def model_from_npz(path: Path) -> tuple[dict[str, Any], dict[str, Array], TextTo
     from tokenizers import Tokenizer
 
     arrays = read_npz(path)
-    weights = {
-        name: arrays[name] for name in ("w_q", "w_k", "w_v", "w_o", "embedding") if name in arrays
-    }
+    weights = {name: array for name, array in arrays.items() if name in WEIGHT_NAMES}
     for name, array in weights.items():
         if array.dtype != np.float32 or array.ndim != 2:
-            raise ModelProblem(f"{path}: array {name} is {array.dtype} {array.shape}, expected a float matrix.")
+            raise ModelProblem(
+                f"{path}: array {name} is {array.dtype} {array.shape}, expected a float matrix."
+            )
     embedding, w_q, _, _, vocabulary, n_heads = take(
         path, arrays, ("embedding", "w_q", "w_k", "w_v", "vocabulary", "n_heads")
     )
@@ -189,7 +197,9 @@ def initialise_folder(
     """
     target = folder / "model.safetensors"
     if target.exists() and not overwrite:
-        raise ModelProblem(f"{target}: already there; choose another folder, or --force to replace it.")
+        raise ModelProblem(
+            f"{target}: already there; choose another folder, or --force to replace it."
+        )
     if vocab_from is None:
         tokenizer_json = BUNDLED_TOKENIZER.read_text("utf-8")
         vocab_size = TextTokenizer.from_file(BUNDLED_TOKENIZER).vocab_size

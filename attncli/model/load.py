@@ -84,8 +84,8 @@ class Model:
             return None
         path = self.params.store.path
         if self.place.kind == "bundled":
-            lines = (self.place.path / CHECKSUMS).read_text("ascii").splitlines()
-            return dict(reversed(line.split()) for line in lines)[path.name]
+            sums = (self.place.path / CHECKSUMS).read_text("ascii").splitlines()
+            return next(line.split()[0] for line in sums if line.endswith(path.name))
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -107,7 +107,9 @@ def load(name: str | None = None) -> Model:
         from attncli.model import initialise
 
         values, arrays, tokenizer = initialise.model_from_npz(place.path)
-        return _assemble(place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer)
+        return _assemble(
+            place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer
+        )
     config = ConfigReader.from_file(place.path / "config.json")
     return _assemble(place, config, open_weights(place.path), None)
 

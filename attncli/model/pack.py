@@ -54,7 +54,9 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
     resolve(ConfigReader.from_file(source / "config.json"), store)
     target = folder / WEIGHTS
     if target.exists() and (not overwrite or target.resolve() == store.path.resolve()):
-        raise ModelProblem(f"{target}: already there; choose another folder, or --force to replace it.")
+        raise ModelProblem(
+            f"{target}: already there; choose another folder, or --force to replace it."
+        )
     tensors = _Packed(store, dtype)
     metadata = packed.METADATA if dtype == "q8" else {"format": "attn"}
     folder.mkdir(parents=True, exist_ok=True)

@@ -125,11 +125,15 @@ class LayerParams:
         """Return weight and bias of a projection that the block has."""
         weight = self.get(f"{role}.weight")
         if weight is None:
-            raise ModelProblem(f"{self._params.store.path}: {self._index}.{role}.weight is missing.")
+            raise ModelProblem(
+                f"{self._params.store.path}: {self._index}.{role}.weight is missing."
+            )
         return weight, self.get(f"{role}.bias")
 
 
-def bind(store: TensorStore, sources: Mapping[str, Source], ignored: Callable[[str], bool]) -> Params:
+def bind(
+    store: TensorStore, sources: Mapping[str, Source], ignored: Callable[[str], bool]
+) -> Params:
     """Match a family's sources with the tensors of a store, exactly.
 
     Args:
@@ -140,7 +144,9 @@ def bind(store: TensorStore, sources: Mapping[str, Source], ignored: Callable[[s
     Raises:
         ModelProblem: tensors are missing, have another shape or type, or are used by nobody.
     """
-    missing = {s.tensor for s in sources.values() if not s.optional and s.tensor not in store.tensors}
+    missing = {
+        s.tensor for s in sources.values() if not s.optional and s.tensor not in store.tensors
+    }
     if missing:
         found = len(store.tensors)
         raise ModelProblem(

@@ -53,7 +53,11 @@ def _table(table: Table) -> list[str]:
     heads = [column.name for column in table.columns if column.kind != "bar"]
     aligned = [_rule(column) for column in table.columns if column.kind != "bar"]
     rows = (
-        [_cell(column, value) for column, value in zip(table.columns, row, strict=True) if column.kind != "bar"]
+        [
+            _cell(column, value)
+            for column, value in zip(table.columns, row, strict=True)
+            if column.kind != "bar"
+        ]
         for row in table.rows
     )
     return _lines(heads, aligned, rows)
@@ -81,6 +85,8 @@ def _rule(column: Column) -> str:
     return ":--" if column.kind in ("text", "label", "shares") else "--:"
 
 
-def _lines(heads: Sequence[str], aligned: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def _lines(
+    heads: Sequence[str], aligned: Sequence[str], rows: Iterable[Sequence[str]]
+) -> list[str]:
     body = ["| " + " | ".join(row) + " |" for row in rows]
     return ["| " + " | ".join(map(escape, heads)) + " |", "| " + " | ".join(aligned) + " |", *body]

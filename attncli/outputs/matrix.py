@@ -10,7 +10,19 @@ from rich.text import Text
 
 from attncli.display import display
 from attncli.outputs.cells import format_number
-from attncli.outputs.style import DIM, HEAD, HEAT, LEVELS, NOTE, SHADES, TITLE, cut, level, padded, wrapped
+from attncli.outputs.style import (
+    DIM,
+    HEAD,
+    HEAT,
+    LEVELS,
+    NOTE,
+    SHADES,
+    TITLE,
+    cut,
+    level,
+    padded,
+    wrapped,
+)
 from attncli.results import Label, Matrix
 
 MAX_LABEL = 14
@@ -30,21 +42,36 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
             cells = [[format_number(float(v), places) for v in row] for row in matrix.values]
             need = 1 + max(digits, *(len(text) for row in cells for text in row))
             if need * n_keys <= room:
-                size = min(room // n_keys, 1 + max(need - 1, *(_label_width(k) for k in matrix.keys)))
-                return [*wrapped(title, width, TITLE), *_numbers(matrix, labels, cells, digits, side, size)]
+                size = min(
+                    room // n_keys, 1 + max(need - 1, *(_label_width(k) for k in matrix.keys))
+                )
+                return [
+                    *wrapped(title, width, TITLE),
+                    *_numbers(matrix, labels, cells, digits, side, size),
+                ]
         for size in (2, 1):
             if size * n_keys <= room:
                 legend = "shades of the row: " + "  ".join(
-                    f"{shade} ≥{format_number(bound, 2)}" for shade, bound in zip(SHADES[1:], LEVELS, strict=True)
+                    f"{shade} ≥{format_number(bound, 2)}"
+                    for shade, bound in zip(SHADES[1:], LEVELS, strict=True)
                 )
                 lines = wrapped(f"{title} · {legend}", width, TITLE)
-                return [*lines, *_shades(matrix, labels, digits, side, size), *_remark(matrix, width)]
+                return [
+                    *lines,
+                    *_shades(matrix, labels, digits, side, size),
+                    *_remark(matrix, width),
+                ]
     text = f"{matrix.title}: {len(matrix.queries)} × {n_keys} numbers do not fit in {width} columns; {matrix.hint}"
     return wrapped(text, width, NOTE)
 
 
 def _numbers(
-    matrix: Matrix, labels: Sequence[str], cells: Sequence[Sequence[str]], digits: int, side: int, size: int
+    matrix: Matrix,
+    labels: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    digits: int,
+    side: int,
+    size: int,
 ) -> list[Text]:
     lines = [_index_line(matrix.keys, side, size), _label_line(matrix.keys, side, size)]
     shares = _shares_of_row(matrix)

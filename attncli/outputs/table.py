@@ -40,7 +40,9 @@ class TableWriter:
         for note in result.notes:
             lines += wrapped(f"note: {display(note)}", width, NOTE)
         for shown in result.tables():
-            drawn = draw_matrix(shown, width) if isinstance(shown, Matrix) else draw_table(shown, width)
+            drawn = (
+                draw_matrix(shown, width) if isinstance(shown, Matrix) else draw_table(shown, width)
+            )
             if drawn:
                 lines += [Text(), *drawn]
         self._print(lines)
@@ -64,7 +66,12 @@ def render(lines: Sequence[Text], *, colored: bool) -> str:
         return "".join(line.plain.rstrip() + "\n" for line in lines)
     buffer = io.StringIO()
     console = Console(
-        file=buffer, force_terminal=True, color_system="256", width=10_000, highlight=False, markup=False
+        file=buffer,
+        force_terminal=True,
+        color_system="256",
+        width=10_000,
+        highlight=False,
+        markup=False,
     )
     for line in lines:
         console.print(line, soft_wrap=True)
@@ -84,11 +91,19 @@ def draw_table(table: Table, width: int) -> list[Text]:
         lines.append(_line(cells))
     remarks = []
     if left_out:
-        remarks.append(f"{len(rows)} of {len(table.rows)} rows; {table.hint}" if table.hint else f"{left_out} more rows")
+        remarks.append(
+            f"{len(rows)} of {len(table.rows)} rows; {table.hint}"
+            if table.hint
+            else f"{left_out} more rows"
+        )
     if fit.dropped:
         remarks.append(f"no room at this width for: {', '.join(fit.dropped)}")
     if fit.shares_cut:
-        fits = "only the first key fits" if fit.shares == 1 else f"only the first {fit.shares} keys fit"
+        fits = (
+            "only the first key fits"
+            if fit.shares == 1
+            else f"only the first {fit.shares} keys fit"
+        )
         remarks.append(f"{fits}, a wider terminal shows more")
     for remark in remarks:
         lines += wrapped(f"({remark})", width, NOTE)
@@ -116,14 +131,18 @@ def _fit(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int
                 return _Fit(shown, dropped[::-1], shares, 0 < shares < most)
         if len(kept) <= 2:
             room = max(4, width - GAP - min(widths[0], width // 2))
-            shown = list(zip(kept, [min(widths[0], width // 2), *[room] * (len(kept) - 1)], strict=True))
+            shown = list(
+                zip(kept, [min(widths[0], width // 2), *[room] * (len(kept) - 1)], strict=True)
+            )
             return _Fit(shown, dropped[::-1], 1, most > 1)
         least = min(column.priority for column in kept[1:])
         out = max(i for i, column in enumerate(kept) if i and column.priority == least)
         dropped.append(kept.pop(out).name)
 
 
-def _width(columns: Sequence[Column], column: Column, rows: Sequence[Sequence[object]], shares: int) -> int:
+def _width(
+    columns: Sequence[Column], column: Column, rows: Sequence[Sequence[object]], shares: int
+) -> int:
     at = columns.index(column)
     texts = [cell_text(column, row[at], shares or None) for row in rows]
     return max(cell_len(column.name), *(cell_len(text) for text in texts))

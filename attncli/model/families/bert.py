@@ -16,7 +16,9 @@ from attncli.model.ops import ACTIVATIONS
 from attncli.model.params import Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
-_HEADS = re.compile(r"(bert\.)?(pooler\.|embeddings\.position_ids$)|cls\.|classifier\.|qa_outputs\.")
+_HEADS = re.compile(
+    r"(bert\.)?(pooler\.|embeddings\.position_ids$)|cls\.|classifier\.|qa_outputs\."
+)
 
 
 def read_spec(config: ConfigReader) -> ModelSpec:

@@ -23,7 +23,9 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     d_model, n_heads = config.count("d_model"), config.count("n_heads")
     width = config.count("width", d_model)
     if width % n_heads:
-        raise ModelProblem(f"{config.path}: the width {width} of w_q does not divide by {n_heads} heads.")
+        raise ModelProblem(
+            f"{config.path}: the width {width} of w_q does not divide by {n_heads} heads."
+        )
     config.flag("random", False)
     config.count("seed", 0, least=0)
     return ModelSpec(
