@@ -17,7 +17,7 @@ class AttnError(Exception):
 
 
 class ModelProblem(AttnError):
-    """A file or folder that cannot be read as a model, or a model that cannot be computed exactly."""
+    """Files that cannot be read as a model, or a model that cannot be computed exactly."""
 
 
 class InputProblem(AttnError):

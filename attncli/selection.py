@@ -127,15 +127,16 @@ def find_tokens(encoded: Encoded, wanted: str, option: str) -> tuple[int, ...]:
         groups = find_occurrences(encoded, match[1])
         if groups and not 1 <= int(match[2]) <= len(groups):
             raise UsageProblem(
-                f"--{option} {display(wanted)}: the text has {len(groups)} of {display(match[1])!r}, "
-                f"so #1 to #{len(groups)}."
+                f"--{option} {display(wanted)}: the text has {len(groups)} of "
+                f"{display(match[1])!r}, so #1 to #{len(groups)}."
             )
         groups = groups[int(match[2]) - 1 :][:1] if groups else []
     if not groups:
         words = [word.text for word in encoded.words]
+        there = display(" ".join(dict.fromkeys(words)))[:120]
         raise UsageProblem(
             f"--{option} {display(wanted)}: not in the text "
-            f"(words: {display(' '.join(dict.fromkeys(words)))[:120]}).{did_you_mean(wanted, words)}"
+            f"(words: {there}).{did_you_mean(wanted, words)}"
         )
     return tuple(dict.fromkeys(index for group in groups for index in group))
 

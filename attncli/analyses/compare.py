@@ -276,8 +276,8 @@ def _void(
     if not equal:
         return []
     return [
-        f"{equal[0][0].word!r} is equal in both texts because the model is causal: a token sees only "
-        "what came before, and the texts differ only after it"
+        f"{equal[0][0].word!r} is equal in both texts because the model is causal: a token sees "
+        "only what came before, and the texts differ only after it"
     ]
 
 

@@ -83,7 +83,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Two words that stand in the same place of two texts; one is None where a text has no match."""
+    """Two words in the same place of two texts; one is None where a text has no match."""
 
     a: int | None
     b: int | None
@@ -181,7 +181,7 @@ class Comparison:
         }
 
     def tables(self) -> list[Table]:
-        """Return what people read: places, cosines, anchors, keys that changed, words side by side."""
+        """Return what people read: places, cosines, anchors, changed keys, words side by side."""
         shown = [self._places(), self._cosines()]
         if self.anchors:
             shown.append(self._anchors())
@@ -347,7 +347,8 @@ class Comparison:
             for change in changes
         ]
         important = [abs(c.weight if self.view.by == "weight" else c.contribution) for c in changes]
-        title = f"what {display(self.words[0])} reads from each word ({shown}; change of {self.view.by})"
+        word = display(self.words[0])
+        title = f"what {word} reads from each word ({shown}; change of {self.view.by})"
         return Table("changed", title, columns, rows, important, "--json has all")
 
     def _side_by_side(self) -> Table:

@@ -38,7 +38,8 @@ class ArrayStore:
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 raise ModelProblem(
-                    f"{path}: array {name} holds NaN or infinite values; every result would be wrong."
+                    f"{path}: array {name} holds NaN or infinite values; "
+                    "every result would be wrong."
                 )
 
     @property
@@ -98,8 +99,8 @@ def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Ar
         shape, _, dtype = read_header(file, max_header_size=10_000)
         if dtype.hasobject:
             raise ModelProblem(
-                f"{path}: array {name} holds Python objects, which attn does not read (they can run "
-                "code). Save it as numbers, or the vocabulary as an array of strings."
+                f"{path}: array {name} holds Python objects, which attn does not read (they can "
+                "run code). Save it as numbers, or the vocabulary as an array of strings."
             )
         claimed = math.prod(shape) * dtype.itemsize
         if claimed != member.file_size - file.tell():
@@ -109,7 +110,8 @@ def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Ar
             )
         if claimed > 1 << 20 and claimed > MAX_RATIO * max(1, member.compress_size):
             raise ModelProblem(
-                f"{path}: array {name} would grow from {member.compress_size:,} to {claimed:,} bytes."
+                f"{path}: array {name} would grow from {member.compress_size:,} to "
+                f"{claimed:,} bytes, as no weights do."
             )
     with archive.open(member) as file:
         array: Array = np.lib.format.read_array(file, allow_pickle=False)

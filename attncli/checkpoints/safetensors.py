@@ -151,7 +151,8 @@ def _refuse_other_files(path: Path, head: bytes, size: int) -> None:
         raise ModelProblem(f"{path}: the file is empty (0 bytes). Download it again.")
     if head.startswith(b"version https://git-lfs"):
         raise ModelProblem(
-            f"{path}: a Git LFS pointer of {size} bytes, not the weights. Run git lfs pull, or download it."
+            f"{path}: a Git LFS pointer of {size} bytes, not the weights. "
+            "Run git lfs pull, or download the file."
         )
     if head.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
         raise ModelProblem(
@@ -218,7 +219,8 @@ def _check_entry(entry: Any) -> str:
         return f"data_offsets {offsets!r} are not two rising positions"
     expected = math.prod(shape) * np.dtype(ITEM_TYPES[dtype]).itemsize
     if offsets[1] - offsets[0] != expected:
-        return f"{dtype} of shape {shape} needs {expected:,} bytes, its range has {offsets[1] - offsets[0]:,}"
+        found = offsets[1] - offsets[0]
+        return f"{dtype} of shape {shape} needs {expected:,} bytes, its range has {found:,}"
     return ""
 
 

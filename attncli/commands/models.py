@@ -86,7 +86,7 @@ def pack(
 
 @app.command(
     "init",
-    epilog="\b\nExample:\n  attn models init ./toy --d-model 64 --heads 4 --vocab-from sentences.txt"
+    epilog="\b\nExample:\n  attn models init ./toy --heads 2 --vocab-from sentences.txt"
     '\n  attn inspect -m ./toy "I like jam"',
 )
 def init(

@@ -11,7 +11,8 @@ Texts = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TEXT]...",
-        help="One or more texts; `-` is all of standard input; without TEXT each line piped in is one.",
+        help="One or more texts; `-` is all of standard input. "
+        "Without TEXT each line piped in is one.",
         show_default=False,
     ),
 ]
@@ -52,7 +53,8 @@ Query = Annotated[
         "-q",
         "--query",
         metavar="WORD",
-        help="Show only the rows of this word, token index, or word#2 (its second occurrence). Repeatable.",
+        help="Show only the rows of this word, token index, or word#2 (its second occurrence). "
+        "Repeatable.",
         show_default=False,
     ),
 ]

@@ -1,0 +1,1 @@
+"""The model side: what the arithmetic needs, the forward pass, families, loading."""

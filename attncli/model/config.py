@@ -128,9 +128,8 @@ class ConfigReader:
     def divides(self, whole: str, part: str) -> None:
         """Refuse a width that does not split evenly, such as d_model over heads."""
         if self.count(whole) % self.count(part):
-            raise ModelProblem(
-                f"{self.path}: {whole} {self.count(whole)} does not divide by {part} {self.count(part)}."
-            )
+            sizes = f"{whole} {self.count(whole)} does not divide by {part} {self.count(part)}"
+            raise ModelProblem(f"{self.path}: {sizes}.")
 
     def expect(self, key: str, *expected: Any) -> None:
         """Read a key that is only supported with these values, or absent."""
@@ -139,7 +138,7 @@ class ConfigReader:
         if value is not None and value not in expected:
             values = " or ".join(json.dumps(e) for e in expected)
             raise ModelProblem(
-                f"{self.path}: {key} {json.dumps(value)[:80]} is not supported (expected {values}); "
+                f"{self.path}: {key} {_short(value)} is not supported (expected {values}); "
                 "results would be wrong, so attn stops here."
             )
 
@@ -159,8 +158,8 @@ class ConfigReader:
         }
         if unread:
             raise ModelProblem(
-                f"{self.path}: attn does not know what these keys change: {listing(unread)}. Results "
-                "could be wrong, so attn stops here; remove a key if it does not matter."
+                f"{self.path}: attn does not know what these keys change: {listing(unread)}. "
+                "Results could be wrong, so attn stops here; remove a key if it does not matter."
             )
 
     def _get(self, key: str, default: Any) -> Any:
@@ -173,4 +172,8 @@ class ConfigReader:
         return value
 
     def _wrong(self, key: str, value: Any, expected: str) -> ModelProblem:
-        return ModelProblem(f"{self.path}: {key} is {json.dumps(value)[:80]}, expected {expected}.")
+        return ModelProblem(f"{self.path}: {key} is {_short(value)}, expected {expected}.")
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value)[:60]

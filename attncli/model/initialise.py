@@ -162,7 +162,8 @@ def model_from_npz(path: Path) -> tuple[dict[str, Any], dict[str, Array], TextTo
     words = [str(word) for word in vocabulary.reshape(-1)]
     if vocabulary.dtype.kind != "U" or len(set(words)) != len(embedding):
         raise ModelProblem(
-            f"{path}: vocabulary must be {len(embedding)} different strings, one a row of embedding; "
+            f"{path}: vocabulary must be {len(embedding)} different strings, one a row of "
+            "embedding; "
             f"found {len(set(words))} of type {vocabulary.dtype}."
         )
     if n_heads.size != 1 or n_heads.dtype.kind not in "iu" or not 1 <= int(n_heads) <= w_q.shape[1]:

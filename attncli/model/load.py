@@ -67,14 +67,15 @@ class Model:
         limit = self.spec.n_positions
         if limit is not None and len(encoded.tokens) > limit:
             raise InputProblem(
-                f"The text has {len(encoded.tokens):,} tokens, {self.name} takes at most {limit:,}; "
-                "shorten it, or give it in pieces, one a line."
+                f"The text has {len(encoded.tokens):,} tokens, {self.name} takes at most "
+                f"{limit:,}: shorten it, or give it in pieces, one a line."
             )
         for token in encoded.tokens:
             if token.id >= self.spec.vocab_size:
                 raise InputProblem(
-                    f"{self.place.path}: token {token.token!r} has id {token.id}, the embedding table "
-                    f"has {self.spec.vocab_size} rows; tokenizer.json and weights do not belong together."
+                    f"{self.place.path}: token {token.token!r} has id {token.id}, the embedding "
+                    f"table has {self.spec.vocab_size} rows; tokenizer.json and weights do not "
+                    "belong together."
                 )
         return encoded
 
@@ -164,7 +165,7 @@ def open_weights(folder: Path) -> SafetensorsFile:
     pickled = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
     if pickled:
         raise ModelProblem(
-            f"{folder}: only {pickled[0]} is there, a pickle, which can run code and is never read. "
-            "Save the model as safetensors: model.save_pretrained(FOLDER) of transformers does."
+            f"{folder}: only {pickled[0]} is there, a pickle, which can run code and is never "
+            "read. Save the model as safetensors: transformers' model.save_pretrained(FOLDER) does."
         )
     raise ModelProblem(f"{folder}: no {WEIGHTS} in this folder.")

@@ -107,7 +107,7 @@ def erf(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """X · Φ(x) with the exact normal distribution. Source: Hendrycks and Gimpel 2016."""
+    """Return x · Φ(x), with the exact normal distribution. Source: Hendrycks and Gimpel 2016."""
     y = erf(x * np.float32(math.sqrt(0.5)))
     y += 1
     y *= x
@@ -135,7 +135,7 @@ def relu(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def silu(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """X · sigmoid(x). Source: Elfwing et al. 2017."""
+    """Return x · sigmoid(x). Source: Elfwing et al. 2017."""
     with np.errstate(over="ignore"):  # exp(-x) = inf gives the right limit, 0
         return x / (1 + np.exp(-x))
 

@@ -158,8 +158,8 @@ def bind(
         info = store.tensors[source.tensor]
         if info.dtype not in FLOAT_TYPES:
             raise ModelProblem(
-                f"{store.path}: tensor {source.tensor} is stored as {info.dtype}, expected floating-point "
-                "numbers; models quantised by other tools are not read."
+                f"{store.path}: tensor {source.tensor} is stored as {info.dtype}, expected "
+                "floating-point numbers; models quantised by other tools are not read."
             )
         shape = info.shape
         expected = source.shape if source.shape[0] >= 0 else (*shape[:1], *source.shape[1:])

@@ -61,7 +61,8 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
                     *_shades(matrix, labels, digits, side, size),
                     *_remark(matrix, width),
                 ]
-    text = f"{matrix.title}: {len(matrix.queries)} × {n_keys} numbers do not fit in {width} columns; {matrix.hint}"
+    count = f"{len(matrix.queries)} × {n_keys} numbers do not fit in {width} columns"
+    text = f"{matrix.title}: {count}; {matrix.hint}"
     return wrapped(text, width, NOTE)
 
 

@@ -174,7 +174,7 @@ def _shares(shares: Sequence[Share], width: int) -> Text:
 
 
 def _choose_rows(table: Table) -> tuple[Sequence[Sequence[object]], int]:
-    """Return the rows to show, the most important ones in their order, and how many are left out."""
+    """Return the most important rows in their order, and how many are left out."""
     if len(table.rows) <= MAX_ROWS:
         return table.rows, 0
     importance = table.important or [-i for i in range(len(table.rows))]

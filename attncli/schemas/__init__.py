@@ -24,6 +24,7 @@ def read_schema(command: str) -> str:
     name = command.replace(" ", ".")
     if name not in known:
         raise UsageProblem(
-            f"schema {command}: no such command; there are {', '.join(known)}.{did_you_mean(name, known)}"
+            f"schema {command}: no such command; there are {', '.join(known)}."
+            f"{did_you_mean(name, known)}"
         )
     return (_FOLDER / f"{name}.json").read_text("utf-8")
