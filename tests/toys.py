@@ -53,7 +53,9 @@ class Recorder(Observer):
         self.scores[block.layer, :, block.queries, block.keys] = block.scores
         self.q[block.layer, :, block.queries] = block.q
         self.k[block.layer] = block.k
-        self.values[block.layer] = block.values
+        # the projection's memory is used again for the next layer
+        o = None if block.values.o is None else block.values.o.copy()
+        self.values[block.layer] = HeadValues(block.values.v, o, block.values.group)
 
     def on_state(self, index: int, state: Array) -> None:
         self._states[index] = state.copy()

@@ -97,11 +97,13 @@ class ConfigReader:
             raise self._wrong(key, value, f"a whole number from {least:,} to {MAX_COUNT:,}")
         return value
 
-    def number(self, key: str, default: float | None = None) -> float:
-        """Return a finite number."""
+    def number(self, key: str, default: float | None = None, *, least: float = -1e30) -> float:
+        """Return a finite number that is `least` or more."""
         value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e30:
-            raise self._wrong(key, value, "a number")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not least <= value < 1e30:
+            expected = "a number" if least <= -1e30 else f"a number from {least:g}"
+            raise self._wrong(key, value, expected)
         return float(value)
 
     def flag(self, key: str, default: bool | None = None) -> bool:

@@ -42,7 +42,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
             scale=head_dim**-0.5,
             causal=False,
             norm="layer",
-            eps=config.number("layer_norm_eps", 1e-12),
+            eps=config.number("layer_norm_eps", 1e-12, least=0.0),
             activation=config.choice("hidden_act", ACTIVATIONS, "gelu"),
             d_ff=config.count("intermediate_size"),
         ),
