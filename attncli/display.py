@@ -41,6 +41,11 @@ def token_label(token: Token, previous: Token | None = None) -> str:
     return ("\u00b7" if continues else "") + display(text)
 
 
+def quoted(label: str) -> str:
+    """Return a label that stands before a number; a lone mark in quotes, since ". .12" misleads."""
+    return label if any(char.isalnum() for char in label) else f"'{label}'"
+
+
 def labels(tokens: tuple[Token, ...]) -> list[str]:
     """Return the labels of all tokens of a text."""
     before = (None, *tokens[:-1])

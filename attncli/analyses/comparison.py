@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from attncli._shapes import Float
-from attncli.display import display
+from attncli.analyses.columns import state_names
 from attncli.numbers import to_json
-from attncli.results import Column, Label, ModelCard, Table, document, token_record
-from attncli.selection import Heads, View
+from attncli.results import Column, ModelCard, Table, document, token_record
+from attncli.selection import By, Heads, View
 from attncli.tokenize import Encoded
 
 Array = np.ndarray
@@ -115,11 +115,6 @@ class Comparison:
         """True when the weights mean nothing."""
         return self.card.random
 
-    @property
-    def state_names(self) -> list[str]:
-        """Name the states: the embedding, then the output of each layer (last: final norm in)."""
-        return ["embedding", *(f"L{i}" for i in range(self.card.layers))]
-
     def headline(self) -> str:
         """Say in one line which words of how many texts are compared."""
         words = ", ".join(self.words[:4]) + (", …" if len(self.words) > 4 else "")
@@ -156,7 +151,7 @@ class Comparison:
                 }
                 for o in self.occurrences
             ],
-            "layers": self.state_names,
+            "layers": state_names(self.card.layers),
             "pairs": [_pair_record(pair) for pair in self.pairs],
             "anchors": [
                 {"anchor": anchor.name, "cosine": to_json(anchor.cosine)} for anchor in self.anchors
@@ -165,7 +160,7 @@ class Comparison:
                 {
                     "a": pair.a,
                     "b": pair.b,
-                    "keys": [_change_record(c) for c in self._by_change(changes)],
+                    "keys": [_change_record(c) for c in by_change(changes, self.view.by)],
                 }
                 for pair, changes in zip(self.pairs, self.changed, strict=True)
             ],
@@ -182,14 +177,9 @@ class Comparison:
 
     def tables(self) -> list[Table]:
         """Return what people read: places, cosines, anchors, changed keys, words side by side."""
-        shown = [self._places(), self._cosines()]
-        if self.anchors:
-            shown.append(self._anchors())
-        if len(self.words) == 1 and len(self.pairs) == 1:
-            shown.append(self._changes())
-        if self.aligned:
-            shown.append(self._side_by_side())
-        return shown
+        from attncli.analyses.comparison_tables import tables
+
+        return tables(self)
 
     def tidy(self) -> Table:
         """Return one line for each pair, or occurrence and anchor, and state."""
@@ -206,7 +196,7 @@ class Comparison:
         ]
         rows: list[tuple[Any, ...]] = []
         for pair in self.pairs:
-            for i, name in enumerate(self.state_names):
+            for i, name in enumerate(state_names(self.card.layers)):
                 base = None if pair.baseline is None else float(pair.baseline[i])
                 cosine = float(pair.cosine[i])
                 adjusted = None if base is None else cosine - base
@@ -215,7 +205,7 @@ class Comparison:
                 rows.append(("pair", pair.a, pair.b, word, name, cosine, base, adjusted, share))
         for anchor in self.anchors:
             for at, values in enumerate(anchor.cosine):
-                for name, value in zip(self.state_names, values, strict=True):
+                for name, value in zip(state_names(self.card.layers), values, strict=True):
                     word = self.occurrences[at].word
                     rows.append(
                         ("anchor", at, anchor.name, word, name, float(value), None, None, None)
@@ -241,147 +231,15 @@ class Comparison:
             found["anchor_cosine"] = np.stack([anchor.cosine for anchor in self.anchors])
         return found
 
-    def _by_change(self, changes: Sequence[Change]) -> list[Change]:
-        if self.view.by == "weight":
-            return sorted(changes, key=lambda c: -abs(c.weight))
-        return sorted(changes, key=lambda c: -abs(c.contribution))
 
-    def _name(self, occurrence: int) -> str:
-        """Name an occurrence shortly: A, B, … by text, A.2 for a second one in the same text."""
-        o = self.occurrences[occurrence]
-        same = [
-            i
-            for i, other in enumerate(self.occurrences)
-            if other.text == o.text and same_word(o, other)
-        ]
-        letter = text_letter(o.text)
-        return letter if len(same) == 1 else f"{letter}.{same.index(occurrence) + 1}"
-
-    def _state_columns(self) -> list[Column]:
-        """One column a state; every second, then fourth state goes first where room is short."""
-        last = len(self.state_names) - 1
-        columns = []
-        for i, name in enumerate(self.state_names):
-            priority = 50 + (0 if i == 0 else (i & -i).bit_length())
-            columns.append(
-                Column(name, "cosine", "cosine", priority=99 if i in (0, last) else priority)
-            )
-        return columns
-
-    def _places(self) -> Table:
-        columns = [Column("text"), Column("", "text")]
-        rows = []
-        for at, text in enumerate(self.texts):
-            marked = text.text
-            here = [o for o in self.occurrences if o.text == at] if len(self.words) == 1 else []
-            for o in sorted(here, key=lambda o: -o.start):
-                marked = f"{marked[: o.start]}[{o.word}]{marked[o.end :]}"
-            rows.append((text_letter(at), display(marked)))
-        return Table("places", "", columns, rows)
-
-    def _cosines(self) -> Table:
-        title = (
-            "how alike: cosine of the word's two states, at the embedding and after each layer"
-            " (random: mean of unrelated words, adjusted: what is left)"
-        )
-        columns = [
-            Column("word", "label"),
-            Column("pair"),
-            Column("", "text"),
-            *self._state_columns(),
-        ]
-        rows: list[list[Any]] = []
-        importance = []
-        detailed = len(self.pairs) == 1
-        for pair in self.pairs:
-            head = [
-                Label(self.occurrences[pair.a].word),
-                f"{self._name(pair.a)}–{self._name(pair.b)}",
-            ]
-            rows.append([*head, "cosine", *map(float, pair.cosine)])
-            if detailed and pair.baseline is not None:
-                rows.append(["", "", "random", *map(float, pair.baseline)])
-                rows.append(["", "", "adjusted", *map(float, pair.cosine - pair.baseline)])
-            if detailed:
-                rows.append(["", "", "top dim", *map(float, pair.top_dimension_share)])
-            importance.append(1 - float(pair.cosine[-1]))
-        if self.pairs and not detailed and self.pairs[0].baseline is not None:
-            rows.append(["", "", "random", *map(float, self.pairs[0].baseline)])
-            importance.append(2.0)
-        return Table(
-            "cosine", title, columns, rows, () if detailed else importance, "--json has all"
-        )
-
-    def _anchors(self) -> Table:
-        columns = [Column("word", "label"), Column("in"), Column("to"), *self._state_columns()]
-        rows = [
-            [Label(o.word), self._name(at), anchor.name, *map(float, anchor.cosine[at])]
-            for anchor in self.anchors
-            for at, o in enumerate(self.occurrences)
-        ]
-        return Table("anchors", "cosine to the anchors", columns, rows)
-
-    def _changes(self) -> Table:
-        pair, changes = self.pairs[0], self.changed[0]
-        a, b = self._name(pair.a), self._name(pair.b)
-        shown = self.heads.describe(self.card.layers, self.card.heads)
-        columns = [
-            Column(f"key in {a}", "label"),
-            Column("weight", "fraction"),
-            Column("contribution", "fraction"),
-            Column(f"key in {b}", "label"),
-            Column("weight ", "fraction"),
-            Column("contribution ", "fraction"),
-            Column("change", "number"),
-        ]
-        rows = [
-            [
-                _key_label(change.a),
-                change.a and change.a.weight,
-                change.a and change.a.contribution,
-                _key_label(change.b),
-                change.b and change.b.weight,
-                change.b and change.b.contribution,
-                change.weight if self.view.by == "weight" else change.contribution,
-            ]
-            for change in changes
-        ]
-        important = [abs(c.weight if self.view.by == "weight" else c.contribution) for c in changes]
-        word = display(self.words[0])
-        title = f"what {word} reads from each word ({shown}; change of {self.view.by})"
-        return Table("changed", title, columns, rows, important, "--json has all")
-
-    def _side_by_side(self) -> Table:
-        columns = [Column("A", "label"), Column("B", "label"), *self._state_columns()]
-        rows = []
-        for row in self.aligned:
-            a = None if row.a is None else Label(self.texts[0].words[row.a].text)
-            b = None if row.b is None else Label(self.texts[1].words[row.b].text)
-            values = (
-                [None] * len(self.state_names)
-                if row.cosine is None
-                else list(map(float, row.cosine))
-            )
-            rows.append([a, b, *values])
-        important = [
-            1.0 if row.cosine is None else 1 - float(row.cosine[-1]) for row in self.aligned
-        ]
-        title = "the two texts side by side: cosine of each word to its partner"
-        return Table("aligned", title, columns, rows, important, "--json has all")
-
-
-def text_letter(number: int) -> str:
-    """Name a text: A to Z, then T26, T27, …."""
-    return chr(ord("A") + number) if number < 26 else f"T{number}"
+def by_change(changes: Sequence[Change], by: By) -> list[Change]:
+    """Return changes with the largest first."""
+    return sorted(changes, key=lambda c: -abs(c.weight if by == "weight" else c.contribution))
 
 
 def same_word(a: Occurrence, b: Occurrence) -> bool:
     """Tell whether two occurrences are the same word, letter case aside."""
     return a.word.casefold() == b.word.casefold()
-
-
-def _key_label(reading: Reading | None) -> Label | None:
-    return None if reading is None else Label(reading.text, special=reading.word < 0)
 
 
 def _pair_record(pair: Pair) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from attncli._shapes import Float
+from attncli.analyses.columns import state_columns
 from attncli.analyses.excess import Telling
 from attncli.analyses.units import Unit
-from attncli.display import display, labels
+from attncli.display import display, labels, quoted
 from attncli.numbers import format_fraction, to_json
 from attncli.results import (
     Column,
@@ -249,11 +250,11 @@ class Inspection:
         columns = [
             Column("query", "label"),
             Column("keys by contribution", "shares", "share of the row's output"),
-            Column("keys by weight", "shares", "fraction"),
+            Column("keys by weight", "shares", "fraction", priority=60),
         ]
         if has_specials:
-            columns.append(Column("sinks", "fraction", "weight on special tokens"))
-        columns.append(Column("telling head", "text", "weight; beyond position"))
+            columns.append(Column("sinks", "fraction", "weight on special tokens", priority=80))
+        columns.append(Column("telling head", "text", "its weight", priority=90))
         rows, important = [], []
         only_special = all(row.unit.special for row in self.rows)
         for row in self.rows:
@@ -277,12 +278,8 @@ class Inspection:
         )
 
     def _shift_table(self) -> Table:
-        n_states = self.shift.shape[1]
         columns = [Column("token", "label")]
-        columns += [
-            Column(_state_name(i), "cosine", "cosine to the token's own embedding")
-            for i in range(n_states)
-        ]
+        columns += state_columns(self.card.layers, "cosine to the token's own embedding")
         wanted = {token for query in self.queries for token in self.units[query].tokens}
         shown = labels(self.encoded.tokens)
         tokens = [
@@ -304,13 +301,8 @@ class Inspection:
         )
 
 
-def _state_name(index: int) -> str:
-    return "embedding" if index == 0 else f"L{index - 1}"
-
-
 def _describe_telling(telling: Telling | None, shown: Sequence[str]) -> str:
     if telling is None:
         return "–"
-    return (
-        f"L{telling.layer} H{telling.head} → {shown[telling.key]} {format_fraction(telling.weight)}"
-    )
+    key = quoted(shown[telling.key])
+    return f"L{telling.layer} H{telling.head} → {key} {format_fraction(telling.weight)}"

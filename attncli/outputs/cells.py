@@ -5,28 +5,32 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from attncli.display import display
+from attncli.display import display, quoted
 from attncli.numbers import format_fraction
-from attncli.results import Column, Label
+from attncli.results import Column, Label, Share
 
 BAR_WIDTH = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-def cell_text(column: Column, value: Any, shares: int | None = None) -> str:
-    """Return a value as a table shows it; `shares` limits how many parts a cell shows."""
+def cell_text(column: Column, value: Any) -> str:
+    """Return a value as a table shows it."""
     if value is None:
         return "–"
     if isinstance(value, Label):
         return display(value.text)
     if column.kind == "shares":
-        parts = [f"{display(p.label.text)} {format_fraction(p.value)}" for p in value[:shares]]
-        return "  ".join(parts) or "–"
+        return "  ".join(f"{share_label(p)} {format_fraction(p.value)}" for p in value) or "–"
     if column.kind == "bar":
         return bar(value)
     if isinstance(value, float):
         return format_number(value, column.digits)
     return display(str(value))
+
+
+def share_label(share: Share) -> str:
+    """Return the label of a share."""
+    return quoted(display(share.label.text))
 
 
 def format_number(value: float, digits: int) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from attncli.display import display
-from attncli.outputs.cells import cell_text
+from attncli.numbers import format_fraction
+from attncli.outputs.cells import cell_text, share_label
+from attncli.outputs.layout import GAP, lay_out
 from attncli.outputs.matrix import draw_matrix
 from attncli.outputs.sink import Sink
 from attncli.outputs.style import DIM, HEAD, NOTE, TITLE, cut, padded, wrapped
 from attncli.results import Column, Failure, Label, Matrix, Result, Share, Table
 
 MAX_ROWS = 40
-GAP = 2
+"""Rows of a table; of more, the most important are shown."""
 
 
 def open_writer(sink: Sink, format_: str) -> TableWriter:
@@ -83,94 +84,59 @@ def draw_table(table: Table, width: int) -> list[Text]:
     if not table.rows:
         return []
     rows, left_out = _choose_rows(table)
-    fit = _fit(table.columns, rows, width)
+    layout = lay_out(table.columns, rows, width)
+    shown = [(table.columns[at], at, w) for at, w in zip(layout.places, layout.widths, strict=True)]
     lines = wrapped(table.title, width, TITLE) if table.title else []
-    lines.append(_line([padded(c.name, w, right=_right(c), style=HEAD) for c, w in fit.shown]))
+    if any(column.name for column, _, _ in shown):
+        heads = [padded(c.name, w, right=_right(c), style=HEAD) for c, _, w in shown]
+        lines.append(_line(heads))
+    cut_short = False
     for row in rows:
-        cells = [_styled(fit, table.columns.index(c), c, w, row) for c, w in fit.shown]
+        cells = []
+        for column, at, space in shown:
+            cell, whole = _cell(column, row[at], space)
+            cells.append(cell)
+            cut_short |= not whole
         lines.append(_line(cells))
     remarks = []
     if left_out:
-        remarks.append(
-            f"{len(rows)} of {len(table.rows)} rows; {table.hint}"
-            if table.hint
-            else f"{left_out} more rows"
-        )
-    if fit.dropped:
-        remarks.append(f"no room at this width for: {', '.join(fit.dropped)}")
-    if fit.shares_cut:
-        fits = (
-            "only the first key fits"
-            if fit.shares == 1
-            else f"only the first {fit.shares} keys fit"
-        )
-        remarks.append(f"{fits}, a wider terminal shows more")
+        hint = f"; {table.hint}" if table.hint else ""
+        remarks.append(f"{len(rows)} of {len(table.rows)} rows{hint}")
+    if layout.dropped:
+        remarks.append(f"no room at this width for: {', '.join(layout.dropped)}")
+    if cut_short:
+        remarks.append("some rows show fewer keys than asked for: a wider terminal shows all")
     for remark in remarks:
         lines += wrapped(f"({remark})", width, NOTE)
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    shown: list[tuple[Column, int]]
-    dropped: list[str]
-    shares: int | None
-    shares_cut: bool
-
-
-def _fit(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int) -> _Fit:
-    """Find how many shares a cell shows and which columns stay, so that all fits."""
-    most = max((len(v) for row in rows for v in row if isinstance(v, tuple)), default=0)
-    kept = list(columns)
-    dropped: list[str] = []
-    while True:
-        for shares in range(most, 0, -1) if most else (0,):
-            widths = [_width(columns, column, rows, shares) for column in kept]
-            if sum(widths) + GAP * (len(widths) - 1) <= width:
-                shown = list(zip(kept, widths, strict=True))
-                return _Fit(shown, dropped[::-1], shares, 0 < shares < most)
-        if len(kept) <= 2:
-            room = max(4, width - GAP - min(widths[0], width // 2))
-            shown = list(
-                zip(kept, [min(widths[0], width // 2), *[room] * (len(kept) - 1)], strict=True)
-            )
-            return _Fit(shown, dropped[::-1], 1, most > 1)
-        least = min(column.priority for column in kept[1:])
-        out = max(i for i, column in enumerate(kept) if i and column.priority == least)
-        dropped.append(kept.pop(out).name)
-
-
-def _width(
-    columns: Sequence[Column], column: Column, rows: Sequence[Sequence[object]], shares: int
-) -> int:
-    at = columns.index(column)
-    texts = [cell_text(column, row[at], shares or None) for row in rows]
-    return max(cell_len(column.name), *(cell_len(text) for text in texts))
-
-
-def _styled(fit: _Fit, at: int, column: Column, width: int, row: Sequence[object]) -> Text:
-    value = row[at]
+def _cell(column: Column, value: object, width: int) -> tuple[Text, bool]:
+    """Return a cell, and whether all its shares are in it."""
     if isinstance(value, tuple) and column.kind == "shares":
-        return _shares(value[: fit.shares], width)
+        return _shares(column, value, width)
     style = DIM if isinstance(value, Label) and value.special else ""
-    return padded(cell_text(column, value), width, right=_right(column), style=style)
+    return padded(cell_text(column, value), width, right=_right(column), style=style), True
 
 
-def _shares(shares: Sequence[Share], width: int) -> Text:
+def _shares(column: Column, shares: Sequence[Share], width: int) -> tuple[Text, bool]:
+    """Show as many shares as fit, at least one."""
+    fitting = len(shares)
+    while fitting > 1 and cell_len(cell_text(column, shares[:fitting])) > width:
+        fitting -= 1
     text = Text()
-    for share in shares:
-        if text:
-            text.append("  ")
-        column = Column("", "shares")
-        label, _, number = cell_text(column, (share,)).rpartition(" ")
+    for share in shares[:fitting]:
+        number = format_fraction(share.value)
+        label = share_label(share)
+        if fitting == 1:
+            label = cut(label, width - len(number) - 1)
+        text.append("  " if text else "")
         text.append(label, DIM if share.label.special else "")
         text.append(f" {number}", HEAD)
     if not shares:
         text.append("–")
-    if cell_len(text.plain) > width:
-        return padded(cut(text.plain, width), width)
     text.append(" " * (width - cell_len(text.plain)))
-    return text
+    return text, fitting == len(shares)
 
 
 def _choose_rows(table: Table) -> tuple[Sequence[Sequence[object]], int]:
