@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from traceback import print_exc
 from typing import Annotated
 
 import typer
@@ -23,7 +24,6 @@ app = typer.Typer(
     name="attn",
     rich_markup_mode=None,
     add_completion=False,
-    no_args_is_help=True,
     epilog='\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"',
 )
 
@@ -73,14 +73,14 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; problems are one line on standard error."""
-    from attncli.outputs.sink import print_problem
+    from attncli.outputs.sink import drop_buffered, print_problem
 
+    debug = "--debug" in arguments
     try:
-        code = app(arguments, prog_name="attn", standalone_mode=False)
+        code = app(arguments or ["--help"], prog_name="attn", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # what is still buffered has no reader; a second attempt at exit would print a traceback
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_buffered()
         return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
         print_problem("interrupted.")
@@ -88,23 +88,27 @@ def run(arguments: list[str]) -> int:
     except typer.Exit as leaving:
         return leaving.exit_code
     except AttnError as problem:
-        if "--debug" in arguments:
-            raise
-        print_problem(str(problem))
+        if debug:
+            print_exc()
+        else:
+            print_problem(str(problem))
         return problem.exit_code
     except Exception as problem:
         # typer's own usage errors; their class is not part of its interface
         if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
-            message = " ".join(problem.format_message().split())
-            if message:
-                print_problem(f"{message} See attn{_command(arguments)} --help.")
+            message = " ".join(problem.format_message().split()).removesuffix(".")
+            dash = (
+                " (a TEXT that begins with - goes after --)" if "No such option" in message else ""
+            )
+            print_problem(f"{message}{dash}. See attn{_command(arguments)} --help.")
             return int(problem.exit_code)
-        if "--debug" in arguments:
-            raise
-        print_problem(
-            f"internal error: {type(problem).__name__}: {problem}. Please report it; "
-            "--debug shows where it happened."
-        )
+        if debug:
+            print_exc()
+        else:
+            print_problem(
+                f"internal error: {type(problem).__name__}: {problem}. Please report it; "
+                "--debug shows where it happened."
+            )
         return 1
     return code if isinstance(code, int) else 0
 

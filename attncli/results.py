@@ -39,7 +39,7 @@ class ModelCard:
     def headline(self) -> str:
         """Say in words which model it is."""
         direction = "sees only what came before" if self.causal else "sees both ways"
-        shape = f"{_count(self.layers, 'layer')} × {_count(self.heads, 'head')}"
+        shape = f"{count(self.layers, 'layer')} × {count(self.heads, 'head')}"
         return f"{self.name} · {self.family} · {shape} · {direction}"
 
 
@@ -171,5 +171,6 @@ def text_record(encoded: Encoded) -> dict[str, Any]:
     return {"text": encoded.text, "tokens": [token_record(token) for token in encoded.tokens]}
 
 
-def _count(n: int, what: str) -> str:
+def count(n: int, what: str) -> str:
+    """Write a number of things: 1 word, 2 words."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -26,6 +26,10 @@ CANDIDATES = 16
 under 1/16, so it can only be missed where no head has a telling key at all."""
 
 
+LEAST = 0.05
+"""A smaller excess tells nothing: the query then has no telling head."""
+
+
 @dataclass(frozen=True, slots=True)
 class Telling:
     """The head and key with the largest excess for one query."""
@@ -78,8 +82,17 @@ class Excess(Observer):
             weights, places, axis=-1
         )
 
-    def telling(self, queries: Sequence[int] | None = None) -> list[Telling | None]:
-        """Return the most telling head of each query token, or None where no pair competes."""
+    def telling(
+        self,
+        queries: Sequence[int] | None = None,
+        barred: Sequence[Sequence[int]] | None = None,
+    ) -> list[Telling | None]:
+        """Return the most telling head of each query token, or None where none reaches LEAST.
+
+        Args:
+            queries: token positions; None for all.
+            barred: for each query, keys that do not compete, such as the pieces of its own word.
+        """
         n = len(self.ordinary)
         chosen = np.arange(n) if queries is None else np.asarray(queries, dtype=np.int64)
         counts = count_by_offset(self.ordinary, causal=self.causal)
@@ -90,12 +103,15 @@ class Excess(Observer):
         others = counts[offsets] - 1
         excess = np.full(weights.shape, -np.inf)
         competes = (others > 0) & (weights > 0)
+        for row, own in enumerate(barred or ()):
+            if len(own) > 1:
+                competes[:, :, row] &= ~np.isin(keys[:, :, row], own)
         np.subtract(weights, (sums - weights) / np.maximum(others, 1), out=excess, where=competes)
         flat = excess.transpose(2, 0, 1, 3).reshape(len(chosen), -1)
         best = flat.argmax(axis=1)
         found: list[Telling | None] = []
         for row, at in enumerate(best):
-            if flat[row, at] <= 0:
+            if flat[row, at] < LEAST:
                 found.append(None)
                 continue
             i, j, place = np.unravel_index(at, (*keys.shape[:2], keys.shape[3]))

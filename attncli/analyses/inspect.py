@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def inspect_text(
     if reduction.scores is not None and plain:
         places = [unit.tokens[0] for unit in every_key]
         scores = reduction.scores[:, places][:, list(keys)]
-    tellings = _tellings(excess, shown_units)
+    tellings = _tellings(excess, shown_units, units)
     stacked = states.stacked()
     result_rows = tuple(
         _query_row(
@@ -143,17 +144,20 @@ def _choose(
     return tuple(sorted(chosen))
 
 
-def _tellings(excess: Excess, units: Sequence[Unit]) -> list[Telling | None]:
-    """Return the most telling head of each unit: the best of its tokens."""
-    tokens = [token for unit in units for token in unit.tokens]
-    by_token = dict(zip(tokens, excess.telling(tokens), strict=True))
-    best = []
-    for unit in units:
-        found = [
-            t for t in map(by_token.get, unit.tokens) if t is not None and t.key not in unit.tokens
-        ]
-        best.append(max(found, key=lambda t: t.excess, default=None))
-    return best
+def _tellings(excess: Excess, rows: Sequence[Unit], units: Sequence[Unit]) -> list[Telling | None]:
+    """Return the most telling head of each row: the best of its tokens, its key a unit."""
+    members = [(token, row) for row in rows for token in row.tokens]
+    found = excess.telling([token for token, _ in members], [row.tokens for _, row in members])
+    owner = {token: unit.index for unit in units for token in unit.tokens}
+    best: dict[int, Telling] = {}
+    for (_, row), telling in zip(members, found, strict=True):
+        leading = best.get(row.index)
+        if telling is not None and (leading is None or telling.excess > leading.excess):
+            best[row.index] = telling
+    return [
+        replace(best[row.index], key=owner[best[row.index].key]) if row.index in best else None
+        for row in rows
+    ]
 
 
 def _query_row(

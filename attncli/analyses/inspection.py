@@ -50,6 +50,7 @@ class QueryRow:
     special_weight: float
     """Share of the weight on special tokens, before any of them is hidden."""
     telling: Telling | None
+    """The head that says most; its key is a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ class Inspection:
                 "layer": telling.layer,
                 "head": telling.head,
                 "key": telling.key,
-                "text": self.encoded.tokens[telling.key].text,
+                "text": self.units[telling.key].text,
                 "weight": to_json(telling.weight),
                 "excess": to_json(telling.excess),
             },
@@ -245,7 +246,6 @@ class Inspection:
         return Table("row", title, columns, rows, importance, "-f csv has all")
 
     def _top_table(self) -> Table:
-        shown = labels(self.encoded.tokens)
         has_specials = any(token.special for token in self.encoded.tokens)
         columns = [
             Column("query", "label"),
@@ -267,7 +267,7 @@ class Inspection:
             ]
             if has_specials:
                 cells.append(row.special_weight)
-            cells.append(_describe_telling(row.telling, shown))
+            cells.append(_describe_telling(row.telling, self.units))
             rows.append(cells)
             important.append(0.0 if row.telling is None else row.telling.excess)
         title = "what each query attends to (special tokens apart, their share under sinks)"
@@ -301,8 +301,8 @@ class Inspection:
         )
 
 
-def _describe_telling(telling: Telling | None, shown: Sequence[str]) -> str:
+def _describe_telling(telling: Telling | None, units: Sequence[Unit]) -> str:
     if telling is None:
         return "–"
-    key = quoted(shown[telling.key])
+    key = quoted(units[telling.key].label)
     return f"L{telling.layer} H{telling.head} → {key} {format_fraction(telling.weight)}"

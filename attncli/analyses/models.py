@@ -78,7 +78,7 @@ class ModelInfo:
     def tables(self) -> list[Table]:
         """Return the facts and the tensors; those of a layer once, for all layers alike."""
         facts = [(name, "–" if value is None else str(value)) for name, value in self.facts.items()]
-        shown = [Table("facts", "", [Column("what"), Column("")], facts)]
+        shown = [Table("facts", "", [Column(""), Column("")], facts)]
         columns = [Column("parameter"), Column("tensor"), Column("type"), Column("shape")]
         rows = [
             (row.name, row.tensor, row.dtype, " × ".join(map(str, row.shape)))

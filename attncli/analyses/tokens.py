@@ -9,7 +9,16 @@ import numpy as np
 
 from attncli.display import labels
 from attncli.model.load import Model
-from attncli.results import RANDOM_NOTE, Column, Label, ModelCard, Table, document, text_record
+from attncli.results import (
+    RANDOM_NOTE,
+    Column,
+    Label,
+    ModelCard,
+    Table,
+    count,
+    document,
+    text_record,
+)
 from attncli.tokenize import Encoded
 
 Array = np.ndarray
@@ -35,8 +44,9 @@ class Tokens:
 
     def headline(self) -> str:
         """Say how many tokens and words there are."""
-        n_tokens, n_words = len(self.encoded.tokens), len(self.encoded.words)
-        return f"{self.card.name} · {self.card.family} · {n_tokens} tokens, {n_words} words"
+        n_tokens = count(len(self.encoded.tokens), "token")
+        n_words = count(len(self.encoded.words), "word")
+        return f"{self.card.name} · {self.card.family} · {n_tokens}, {n_words}"
 
     def record(self) -> dict[str, Any]:
         """Return the JSON document (schema attn.tokens)."""

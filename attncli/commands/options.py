@@ -68,7 +68,9 @@ Key = Annotated[
         show_default=False,
     ),
 ]
-Top = Annotated[int, typer.Option("--top", min=1, max=1000, help="Keys listed for each query.")]
+Top = Annotated[
+    int, typer.Option("--top", metavar="N", min=1, max=1000, help="Keys listed for each query.")
+]
 Measure = Annotated[
     Literal["contribution", "weight"],
     typer.Option("--by", help="Measure that orders keys."),

@@ -51,7 +51,7 @@ def run(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> None:
     x = embed(spec, params, jobs)
     _show(jobs, spans, 0, _final(stack, params, x) if stack.n_layers == 0 else x)
     for i in range(max(last_state, last_layer + 1)):
-        only_attention = i >= last_state
+        only_attention = i == last_layer and i >= last_state
         x = _block(stack, workspace.layer(i), i, x, jobs, spans, only_attention=only_attention)
         if not only_attention:
             is_last = i + 1 == stack.n_layers

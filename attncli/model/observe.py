@@ -67,7 +67,7 @@ class AttentionBlock:
     keys: slice
     """Positions of the keys; every key outside is masked for all these queries."""
     q: Float[Array, "head query head_dim"]
-    k: Float[Array, "kv_head key head_dim"]
+    k: Float[Array, "kv_head token head_dim"]
     """Keys of the whole text; `keys` says which ones the arrays below show."""
     values: HeadValues
     """Values of the whole text."""

@@ -23,7 +23,7 @@ class CsvWriter:
 
     def __init__(self, sink: Sink) -> None:
         """Take the destination."""
-        self._sink, self._count = sink, 0
+        self._sink, self._count, self._headed = sink, 0, False
 
     def add(self, result: Result) -> None:
         """Write the rows of one result; the column `text` counts the results from 0.
@@ -34,7 +34,8 @@ class CsvWriter:
         random = {"weights_are": "random"} if result.random else {}
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        if self._count == 0:
+        if not self._headed:
+            self._headed = True
             writer.writerow(["text", *(column.name for column in table.columns), *random])
         for row in table.rows:
             writer.writerow([self._count, *map(_cell, row), *random.values()])

@@ -102,9 +102,11 @@ def _shares_of_row(matrix: Matrix) -> np.ndarray:
     """Return fractions for shading: weights as they are, scores as the softmax would share them."""
     if matrix.unit == "fraction":
         return matrix.values
-    shifted = np.exp(matrix.values - matrix.values.max(axis=1, keepdims=True))
-    shares: np.ndarray = shifted / shifted.sum(axis=1, keepdims=True)
-    return shares
+    largest = matrix.values.max(axis=1, keepdims=True)
+    # a row whose chosen keys are all masked has nothing to share
+    shifted = np.exp(matrix.values - np.where(np.isneginf(largest), 0, largest))
+    total = shifted.sum(axis=1, keepdims=True)
+    return np.divide(shifted, total, out=np.zeros_like(shifted), where=total > 0)
 
 
 def _row_label(query: Label, label: str, digits: int, side: int) -> Text:

@@ -38,15 +38,20 @@ class Sink:
         """Write text that every stream can take: what it cannot hold is shown in another way."""
         stream = self._text_stream()
         if stream is None:
-            self.binary(text.encode())
+            # a path that is no UTF-8 holds lone surrogates
+            self.binary(text.encode("utf-8", "backslashreplace"))
             return
-        encoding = stream.encoding or "utf-8"
+        text = _for_stream(text, stream)
         try:
-            text.encode(encoding)
-        except UnicodeEncodeError:
-            text = text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
-        stream.write(text)
-        stream.flush()
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            drop_buffered()
+            raise InputProblem(
+                f"standard output: cannot be written ({problem.strerror})."
+            ) from None
 
     def binary(self, data: bytes) -> None:
         """Write bytes.
@@ -66,8 +71,7 @@ class Sink:
         except BrokenPipeError:
             raise
         except OSError as problem:
-            where = self.output or "standard output"
-            raise InputProblem(f"{where}: cannot be written ({problem.strerror}).") from None
+            raise _unwritable(self.output or "standard output", problem) from None
 
     def warn(self, message: str) -> None:
         """Tell the user something that is no data."""
@@ -123,11 +127,27 @@ class Sink:
 
 def print_problem(message: str) -> None:
     """Write one line to standard error, whatever it holds and whatever the stream can take."""
-    line = f"attn: {display(message)}\n"
-    encoding = sys.stderr.encoding or "utf-8"
-    try:
-        line.encode(encoding)
-    except UnicodeEncodeError:
-        line = line.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
-    sys.stderr.write(line)
+    sys.stderr.write(_for_stream(f"attn: {display(message)}\n", sys.stderr))
     sys.stderr.flush()
+
+
+def drop_buffered() -> None:
+    """Send what standard output still holds to nowhere.
+
+    It has no reader or no room; a second attempt when Python ends would print a traceback.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unwritable(where: Path | str, problem: OSError) -> InputProblem:
+    return InputProblem(f"{where}: cannot be written ({problem.strerror}).")
+
+
+def _for_stream(text: str, stream: TextIO) -> str:
+    """Return the text with stand-ins for what the stream cannot hold."""
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return text
