@@ -79,7 +79,8 @@ def run(arguments: list[str]) -> int:
     try:
         code = app(arguments or ["--help"], prog_name="attn", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
+        # typer turns a closed pipe into SystemExit
         drop_buffered()
         return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
