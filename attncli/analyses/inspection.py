@@ -247,11 +247,12 @@ class Inspection:
 
     def _top_table(self) -> Table:
         has_specials = any(token.special for token in self.encoded.tokens)
-        columns = [
-            Column("query", "label"),
-            Column("keys by contribution", "shares", "share of the row's output"),
-            Column("keys by weight", "shares", "fraction", priority=60),
-        ]
+        columns = [Column("query", "label")]
+        if len(self.queries) > 1:
+            columns += [
+                Column("keys by contribution", "shares", "share of the row's output"),
+                Column("keys by weight", "shares", "fraction", priority=60),
+            ]
         if has_specials:
             columns.append(Column("sinks", "fraction", "weight on special tokens", priority=80))
         columns.append(Column("telling head", "text", "its weight", priority=90))
@@ -260,11 +261,12 @@ class Inspection:
         for row in self.rows:
             if row.unit.special and not only_special:
                 continue
-            cells: list[Any] = [
-                row.unit.shown(),
-                tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
-                tuple(Share(key.unit.shown(), key.weight) for key in row.by_weight),
-            ]
+            cells: list[Any] = [row.unit.shown()]
+            if len(self.queries) > 1:
+                cells += [
+                    tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
+                    tuple(Share(key.unit.shown(), key.weight) for key in row.by_weight),
+                ]
             if has_specials:
                 cells.append(row.special_weight)
             cells.append(_describe_telling(row.telling, self.units))
@@ -273,6 +275,8 @@ class Inspection:
         title = "what each query attends to (special tokens apart, their share under sinks)"
         if not has_specials:
             title = "what each query attends to"
+        if len(self.queries) == 1:
+            title = "the head that tells most" + (" and the share of sinks" if has_specials else "")
         return Table(
             "top", title, columns, rows, important, "--query WORD chooses rows, -f json has all"
         )
