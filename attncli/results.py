@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from attncli import __version__
 
@@ -106,6 +106,7 @@ class Matrix:
     """How to see a matrix that was left out because it does not fit."""
 
 
+@runtime_checkable
 class Result(Protocol):
     """One answer of a command, ready for any format."""
 

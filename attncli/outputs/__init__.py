@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from attncli.outputs.sink import Sink
 from attncli.results import Failure, Result
@@ -22,6 +22,7 @@ FORMATS: dict[Format, str] = {
 """Format to the module of this package that writes it; each has `open_writer(sink, format)`."""
 
 
+@runtime_checkable
 class Writer(Protocol):
     """Writes results one after another, as they come."""
 

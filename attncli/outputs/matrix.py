@@ -79,7 +79,7 @@ def _numbers(
     for at, query in enumerate(matrix.queries):
         line = _row_label(query, labels[at], digits, side)
         for key, text in enumerate(cells[at]):
-            style = HEAT[level(shares[at, key])]
+            style = HEAT[level(float(shares[at, key]))]
             line.append(" " * (size - len(text)))
             line.append(text, style)
         lines.append(line)
@@ -92,7 +92,7 @@ def _shades(matrix: Matrix, labels: Sequence[str], digits: int, side: int, size:
     for at, query in enumerate(matrix.queries):
         line = _row_label(query, labels[at], digits, side)
         for key in range(len(matrix.keys)):
-            shade = level(shares[at, key])
+            shade = level(float(shares[at, key]))
             line.append(SHADES[shade] * size, HEAT[shade].split()[-1] if shade else "")
         lines.append(line)
     return lines

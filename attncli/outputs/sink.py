@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO
 
 from attncli.display import display
 from attncli.errors import InputProblem, UsageProblem
@@ -36,15 +36,13 @@ class Sink:
 
     def text(self, text: str) -> None:
         """Write text that every stream can take: what it cannot hold is shown in another way."""
-        stream = self._text_stream()
-        if stream is None:
+        if self.output is not None:
             # a path that is no UTF-8 holds lone surrogates
             self.binary(text.encode("utf-8", "backslashreplace"))
             return
-        text = _for_stream(text, stream)
         try:
-            stream.write(text)
-            stream.flush()
+            sys.stdout.write(_with_stand_ins(text, sys.stdout.encoding))
+            sys.stdout.flush()
         except BrokenPipeError:
             raise
         except OSError as problem:
@@ -80,8 +78,8 @@ class Sink:
     @property
     def unicode(self) -> bool:
         """True when the destination holds every character."""
-        stream = self._text_stream()
-        return stream is None or (stream.encoding or "").lower().replace("-", "") == "utf8"
+        encoding = "utf-8" if self.output is not None else sys.stdout.encoding or ""
+        return encoding.lower().replace("-", "") == "utf8"
 
     @property
     def is_terminal(self) -> bool:
@@ -121,13 +119,10 @@ class Sink:
         if self._file is not None:
             self._file.close()
 
-    def _text_stream(self) -> TextIO | None:
-        return sys.stdout if self.output is None else None
-
 
 def print_problem(message: str) -> None:
     """Write one line to standard error, whatever it holds and whatever the stream can take."""
-    sys.stderr.write(_for_stream(f"attn: {display(message)}\n", sys.stderr))
+    sys.stderr.write(_with_stand_ins(f"attn: {display(message)}\n", sys.stderr.encoding))
     sys.stderr.flush()
 
 
@@ -143,9 +138,9 @@ def _unwritable(where: Path | str, problem: OSError) -> InputProblem:
     return InputProblem(f"{where}: cannot be written ({problem.strerror}).")
 
 
-def _for_stream(text: str, stream: TextIO) -> str:
-    """Return the text with stand-ins for what the stream cannot hold."""
-    encoding = stream.encoding or "utf-8"
+def _with_stand_ins(text: str, encoding: str | None) -> str:
+    """Return the text with stand-ins for what this encoding cannot hold."""
+    encoding = encoding or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
