@@ -18,7 +18,7 @@ from attncli.analyses.units import (
     merge_queries,
     renormalise,
 )
-from attncli.errors import UsageProblem
+from attncli.errors import InputProblem, UsageProblem
 from attncli.model.forward import Job, run
 from attncli.model.load import Model
 from attncli.model.observe import Observer
@@ -54,9 +54,12 @@ def inspect_text(
 
     Raises:
         UsageProblem: a query or key that is not in the text, or that `view` hides.
+        InputProblem: `view` hides all that the text has.
     """
     n = len(encoded.tokens)
     units = make_units(encoded, view)
+    if not units:
+        raise InputProblem("Only special tokens, and they are hidden; use --special show.")
     queries = _choose(encoded, units, query, "query")
     keys = _choose(encoded, units, key, "key")
     rows = np.array(sorted({token for i in queries for token in units[i].tokens}), dtype=np.int64)
