@@ -56,9 +56,11 @@ class ArrayStore:
         """Return one array."""
         return self._arrays[name]
 
-    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
-        """Return chosen rows of an array."""
-        return self._arrays[name][np.asarray(index, dtype=np.int64)]
+    def rows(
+        self, name: str, index: Sequence[int] | Int[Array, " row"] | slice
+    ) -> Float[Array, "row ..."]:
+        """Return chosen rows (or a range) of an array."""
+        return self._arrays[name][index if isinstance(index, slice) else np.asarray(index)]
 
 
 def read_npz(path: Path) -> dict[str, Array]:

@@ -85,10 +85,10 @@ class SafetensorsFile:
         return self._values(name, ..., out)
 
     def rows(
-        self, name: str, index: Sequence[int] | Int[Array, " row"]
+        self, name: str, index: Sequence[int] | Int[Array, " row"] | slice
     ) -> Shaped[Array, "row ..."]:
-        """Return chosen rows as float32; only their bytes are touched."""
-        return self._values(name, np.asarray(index, dtype=np.int64))
+        """Return chosen rows (or a range) as float32; only their bytes are touched."""
+        return self._values(name, index if isinstance(index, slice) else np.asarray(index))
 
     def _values(self, name: str, index: Any, out: Array | None = None) -> Array:
         values = self._raw(name)[index]

@@ -49,6 +49,6 @@ class TensorStore(Protocol):
         """
 
     def rows(
-        self, name: str, index: Sequence[int] | Int[Array, " row"]
+        self, name: str, index: Sequence[int] | Int[Array, " row"] | slice
     ) -> Shaped[Array, "row ..."]:
-        """Return chosen rows of a tensor as float32 without reading the others."""
+        """Return chosen rows (or a range) of a tensor as float32 without reading the others."""

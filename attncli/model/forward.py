@@ -7,21 +7,23 @@ are read once for all of them, and attention stays within its text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from attncli._shapes import Float
+from attncli.errors import InputProblem
 from attncli.model.attention import attend
+from attncli.model.ffn import affine, feed_forward
 from attncli.model.observe import Observer
-from attncli.model.ops import ACTIVATIONS, NORMS
+from attncli.model.ops import NORMS
 from attncli.model.params import LayerParams, Params, Workspace
+from attncli.model.position import bias_for
 from attncli.model.spec import ModelSpec, StackSpec
 
 Array = np.ndarray
-
-FFN_ROWS = 128
-"""Rows that go through the feed-forward part together, so that its inner values stay in cache."""
+ENCODER = "encoder."
+"""Prefix of the parameters of an encoder-decoder's encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,116 +31,239 @@ class Job:
     """One text to run and who watches it."""
 
     ids: Sequence[int]
-    """Token ids, special tokens included."""
+    """Token ids, special tokens included; of an encoder-decoder those of the target text."""
     types: Sequence[int]
     """Segment number of each token (0, or 1 for the second text of a pair)."""
     observers: Sequence[Observer]
+    source: Sequence[int] = field(default=())
+    """Token ids the encoder of an encoder-decoder reads; empty for all other models."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """One stack of a run: what to compute, of what, for whom."""
+
+    spec: StackSpec
+    params: Params
+    prefix: str
+    spans: Sequence[slice]
+    """Rows of each text."""
+    observers: Sequence[Sequence[Observer]]
+    """Of each text."""
+    memory: Float[Array, "row d_model"] | None = None
+    """The encoder's output, for cross-attention."""
+    memory_spans: Sequence[slice] = ()
 
 
 def run(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> None:
     """Run all jobs and show their observers what they asked for; then stop.
 
     Nothing after the last state or layer that an observer wants is computed.
+
+    Raises:
+        InputProblem: an encoder-decoder without a source text, or another model with one.
     """
-    stack = spec.stack
-    last_state = max((max(o.states, default=-1) for j in jobs for o in j.observers), default=-1)
-    last_layer = max(
-        (max(o.attention_layers, default=-1) for j in jobs for o in j.observers), default=-1
-    )
-    bounds = np.cumsum([0, *(len(job.ids) for job in jobs)])
-    spans = [slice(a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
-    workspace = Workspace(params)
-    x = embed(spec, params, jobs)
-    _show(jobs, spans, 0, _final(stack, params, x) if stack.n_layers == 0 else x)
+    if any(bool(job.source) != (spec.encoder is not None) for job in jobs):
+        raise InputProblem("An encoder-decoder needs a source text, and only it takes one.")
+    memory, memory_spans = None, ()
+    targets = [job for job in jobs if job.ids]
+    if spec.encoder is not None:
+        ids = [job.source for job in jobs]
+        needs_output = any(o.stack == "main" for job in jobs for o in job.observers)
+        stack = _Stack(spec.encoder, params, ENCODER, _spans(ids), _watching(jobs, "encoder"))
+        x = _embed(spec, params, ENCODER, ids, [[0] * len(i) for i in ids])
+        memory = _run_stack(stack, x, to_the_end=needs_output)
+        memory_spans = [s for s, job in zip(stack.spans, jobs, strict=True) if job.ids]
+    if targets:
+        ids = [job.ids for job in targets]
+        watching = _watching(targets, "main")
+        stack = _Stack(spec.stack, params, "", _spans(ids), watching, memory, memory_spans)
+        x = _embed(spec, params, "", ids, [job.types for job in targets])
+        _run_stack(stack, x, to_the_end=False)
+
+
+def _run_stack(
+    stack: _Stack, x: Float[Array, "row d_model"], *, to_the_end: bool
+) -> Float[Array, "row d_model"]:
+    everybody = [observer for observers in stack.observers for observer in observers]
+    n_layers = stack.spec.n_layers
+    last_state = max((max(o.states, default=-1) for o in everybody), default=-1)
+    last_state = n_layers if to_the_end else last_state
+    last_layer = max((max(o.attention_layers, default=-1) for o in everybody), default=-1)
+    workspace = Workspace(stack.params, stack.prefix)
+    _show(stack, 0, _final(stack, x) if n_layers == 0 else x)
     for i in range(max(last_state, last_layer + 1)):
         only_attention = i == last_layer and i >= last_state
-        x = _block(stack, workspace.layer(i), i, x, jobs, spans, only_attention=only_attention)
-        if not only_attention:
-            is_last = i + 1 == stack.n_layers
-            _show(jobs, spans, i + 1, _final(stack, params, x) if is_last else x)
+        x = _block(stack, workspace.layer(i), i, x, only_attention=only_attention)
+        if only_attention:
+            break
+        if i + 1 == n_layers:
+            x = _final(stack, x)
+        _show(stack, i + 1, x)
+    return x
 
 
-def embed(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> Float[Array, "row d_model"]:
-    """Return token + position + type embeddings, normalised where the model does."""
-    x = params.rows("embed.token", np.concatenate([job.ids for job in jobs]))
-    if "embed.position" in params:
-        positions = np.concatenate([np.arange(len(job.ids)) for job in jobs])
-        x = x + params.rows("embed.position", positions + spec.position_offset)
-    if "embed.type" in params:
-        x = x + params.rows("embed.type", np.concatenate([job.types for job in jobs]))
-    return _norm(spec.stack, params, "embed_norm", x)
+def _embed(
+    spec: ModelSpec,
+    params: Params,
+    prefix: str,
+    ids: Sequence[Sequence[int]],
+    types: Sequence[Sequence[int]],
+) -> Float[Array, "row d_model"]:
+    """Return token + position + type embeddings, normalised and widened where the model does."""
+    stack = spec.encoder if prefix and spec.encoder is not None else spec.stack
+    x = params.rows(f"{prefix}embed.token", np.concatenate(ids))
+    if spec.embed_scale != 1.0:
+        x = x * np.float32(spec.embed_scale)
+    positions = np.concatenate([np.arange(len(i)) for i in ids])
+    if f"{prefix}embed.position" in params:
+        x = x + params.rows(f"{prefix}embed.position", positions + spec.position_offset)
+    elif spec.sinusoid:
+        x = x + sinusoids(positions, x.shape[1])
+    if f"{prefix}embed.type" in params:
+        x = x + params.rows(f"{prefix}embed.type", np.concatenate(types))
+    x = _norm(stack, params, f"{prefix}embed_norm", x)
+    if f"{prefix}embed_proj.weight" in params:
+        x = affine(x, params.linear(f"{prefix}embed_proj"))
+    return x
+
+
+def sinusoids(positions: Array, width: int) -> Float[Array, "row width"]:
+    """Return sines then cosines of position / 10000^(2i / width).
+
+    Source: Vaswani et al. 2017, section 3.5, in the order of transformers' Marian and Pegasus.
+    """
+    rates = 10000.0 ** (-2.0 * np.arange(width // 2) / width)
+    turns = positions[:, None] * rates
+    return np.concatenate([np.sin(turns), np.cos(turns)], axis=1).astype(np.float32)
 
 
 def _block(
-    stack: StackSpec,
+    stack: _Stack,
     layer: LayerParams,
     i: int,
     x: Float[Array, "row d_model"],
-    jobs: Sequence[Job],
-    spans: Sequence[slice],
     *,
     only_attention: bool,
 ) -> Float[Array, "row d_model"]:
     """One transformer block. An empty norm slot leaves its argument as it is."""
-    y = _norm(stack, layer, "attn_in", x)
-    q, k, v = (_affine(y, layer.linear(f"attn.{role}")) for role in "qkv")
-    projection = layer.linear("attn.o") if "attn.o.weight" in layer else None
-    by_head = projection and projection[0].reshape(stack.n_heads, stack.head_dim, -1)
-    mixed = np.empty_like(q)
-    for job, span in zip(jobs, spans, strict=True):
-        watching = [o for o in job.observers if i in o.attention_layers]
-        mixed[span] = attend(
-            stack, stack.layers[i], i, q[span], k[span], v[span], by_head, watching
-        )
-    if only_attention:
+    spec = stack.spec
+    y = _norm(spec, layer, "attn_in", x)
+    crosses = stack.memory is not None and "cross.q.weight" in layer
+    ends = only_attention and not (crosses or spec.parallel)
+    a = _attention(stack, layer, "attn", i, y, y, stack.spans)
+    if ends:
         return x
-    out = mixed if projection is None else _affine(mixed, projection)
-    x = x + _norm(stack, layer, "attn_out", out)
-    x = _norm(stack, layer, "attn_residual", x)
-    if "ffn.up.weight" not in layer:
+    if spec.parallel:
+        y = feed_forward(spec, layer, _norm(spec, layer, "ffn_in", x))
+        return x + _scaled(spec, a) + _scaled(spec, y)
+    x = x + _scaled(spec, _norm(spec, layer, "attn_out", a))
+    x = _norm(spec, layer, "attn_residual", x)
+    if crosses and stack.memory is not None:
+        y = _norm(spec, layer, "cross_in", x)
+        c = _attention(stack, layer, "cross", i, y, stack.memory, stack.memory_spans)
+        if only_attention:
+            return x
+        x = _norm(spec, layer, "cross_residual", x + c)
+    if "ffn.up.weight" not in layer and "ffn.router.weight" not in layer:
         return x
-    y = _feed_forward(stack, layer, _norm(stack, layer, "ffn_in", x))
-    x = x + _norm(stack, layer, "ffn_out", y)
-    return _norm(stack, layer, "ffn_residual", x)
+    y = feed_forward(spec, layer, _norm(spec, layer, "ffn_in", x))
+    x = x + _scaled(spec, _norm(spec, layer, "ffn_out", y))
+    return _norm(spec, layer, "ffn_residual", x)
 
 
-def _feed_forward(
-    stack: StackSpec, layer: LayerParams, x: Float[Array, "row d_model"]
+def _attention(
+    stack: _Stack,
+    layer: LayerParams,
+    kind: str,
+    i: int,
+    x: Float[Array, "row d_model"],
+    read: Float[Array, "row d_model"],
+    read_spans: Sequence[slice],
 ) -> Float[Array, "row d_model"]:
-    """down(activation(up(x))), or down(activation(gate(x)) · up(x)) where there is a gate."""
-    activate = ACTIVATIONS[stack.activation]
-    up, down = layer.linear("ffn.up"), layer.linear("ffn.down")
-    gate = layer.linear("ffn.gate") if "ffn.gate.weight" in layer else None
-    out = np.empty((len(x), down[0].shape[1]), np.float32)
-    for start in range(0, len(x), FFN_ROWS):
-        rows = x[start : start + FFN_ROWS]
-        inner = activate(_affine(rows, up if gate is None else gate))
-        if gate is not None:
-            inner *= _affine(rows, up)
-        out[start : start + FFN_ROWS] = _affine(inner, down)
-    return out
+    """Project, attend within each text (or to its source text), project back."""
+    spec, cross = stack.spec, kind == "cross"
+    q = affine(x, layer.linear(f"{kind}.q"))
+    k, v = (affine(read, layer.linear(f"{kind}.{role}")) for role in "kv")
+    q = _qk_norm(spec, layer, f"{kind}.q_norm", q)
+    k = _qk_norm(spec, layer, f"{kind}.k_norm", k)
+    has_output = f"{kind}.o.weight" in layer
+    projection = layer.linear(f"{kind}.o") if has_output else None
+    by_head = projection and projection[0].reshape(spec.n_heads, spec.head_dim, -1)
+    sinks = layer.get(f"{kind}.sinks")
+    mixed = np.empty_like(q)
+    for own, other, observers in zip(stack.spans, read_spans, stack.observers, strict=True):
+        watching = [
+            o for o in observers if i in o.attention_layers and (o.kind == "cross") == cross
+        ]
+        n_own, n_other = own.stop - own.start, other.stop - other.start
+        bias = None
+        if not cross:
+            bias = bias_for(spec, stack.params, stack.prefix, layer, n_own, n_other)
+        mixed[own] = attend(
+            spec,
+            spec.layers[i],
+            i,
+            q[own],
+            k[other],
+            v[other],
+            by_head,
+            watching,
+            bias=bias,
+            sinks=sinks,
+            cross=cross,
+        )
+    return mixed if projection is None else affine(mixed, projection)
 
 
-def _affine(x: Array, weights: tuple[Array, Array | None]) -> Array:
-    y: Array = x @ weights[0]
-    if weights[1] is not None:
-        y += weights[1]
-    return y
+def _qk_norm(spec: StackSpec, layer: LayerParams, slot: str, x: Array) -> Array:
+    """Norm of queries or keys: over each head when its weight is as wide as a head, else over all.
+
+    A weight [head, head_dim] holds another weight for each head.
+    """
+    weight = layer.get(f"{slot}.weight")
+    if weight is None:
+        return x
+    if weight.shape == (x.shape[1],):
+        return _norm(spec, layer, slot, x)
+    heads = x.reshape(-1, spec.head_dim)
+    if weight.ndim == 2:
+        ones = np.ones(spec.head_dim, np.float32)
+        normed = NORMS[spec.norm](heads, ones, None, spec.eps).reshape(len(x), *weight.shape)
+        return (normed * weight).reshape(x.shape)
+    return _norm(spec, layer, slot, heads).reshape(x.shape)
 
 
 def _norm(stack: StackSpec, params: Params | LayerParams, slot: str, x: Array) -> Array:
     weight = params.get(f"{slot}.weight")
     if weight is None:
         return x
+    if stack.norm_offset:
+        weight = weight + np.float32(stack.norm_offset)
     return NORMS[stack.norm](x, weight, params.get(f"{slot}.bias"), stack.eps)
 
 
-def _final(stack: StackSpec, params: Params, x: Array) -> Array:
-    return _norm(stack, params, "final_norm", x)
+def _scaled(stack: StackSpec, x: Array) -> Array:
+    return x if stack.residual_scale == 1.0 else x * np.float32(stack.residual_scale)
 
 
-def _show(jobs: Sequence[Job], spans: Sequence[slice], index: int, x: Array) -> None:
-    for job, span in zip(jobs, spans, strict=True):
-        for observer in job.observers:
+def _final(stack: _Stack, x: Array) -> Array:
+    x = _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
+    name = f"{stack.prefix}final_proj"
+    return affine(x, stack.params.linear(name)) if f"{name}.weight" in stack.params else x
+
+
+def _show(stack: _Stack, index: int, x: Array) -> None:
+    for span, observers in zip(stack.spans, stack.observers, strict=True):
+        for observer in observers:
             if index in observer.states:
                 observer.on_state(index, x[span])
+
+
+def _spans(ids: Sequence[Sequence[int]]) -> list[slice]:
+    bounds = np.cumsum([0, *map(len, ids)]).tolist()
+    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def _watching(jobs: Sequence[Job], stack: str) -> list[list[Observer]]:
+    return [[o for o in job.observers if o.stack == stack] for job in jobs]

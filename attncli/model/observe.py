@@ -7,6 +7,7 @@ it needs of them; a matrix over all pairs of tokens exists only if an observer b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -67,6 +68,7 @@ class AttentionBlock:
     keys: slice
     """Positions of the keys; every key outside is masked for all these queries."""
     q: Float[Array, "head query head_dim"]
+    """Queries, scaled and rotated: q · k, capped and biased where the model does, is the score."""
     k: Float[Array, "kv_head token head_dim"]
     """Keys of the whole text; `keys` says which ones the arrays below show."""
     values: HeadValues
@@ -80,6 +82,10 @@ class AttentionBlock:
 class Observer:
     """Sees chosen parts of one run over one text; does nothing by itself."""
 
+    stack: Literal["main", "encoder"] = "main"
+    """The only stack or the decoder; "encoder": the encoder of an encoder-decoder."""
+    kind: Literal["self", "cross"] = "self"
+    """Which attention is shown: to the own text, or to the source text of the encoder."""
     attention_layers: frozenset[int] = frozenset()
     """Layers whose attention blocks are shown."""
     wants_scores: bool = False

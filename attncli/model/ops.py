@@ -12,18 +12,27 @@ from attncli._shapes import Bool, Float
 Array = np.ndarray
 
 
-def softmax(scores: Float[Array, "... key"]) -> Float[Array, "... key"]:
+def softmax(
+    scores: Float[Array, "*head query key"], sinks: Float[Array, " head"] | None = None
+) -> Float[Array, "*head query key"]:
     """Turn scores into attention weights, in place.
 
     weights = exp(s - max s) / sum exp(s - max s) over the last axis. Scores are unitless and
     already scaled; masked entries are -inf and become exactly 0. Every row needs one entry
-    that is not masked.
+    that is not masked. A learned sink of the head counts in the sum but is no key: rows then
+    sum to less than 1.
 
     Source: Vaswani et al. 2017, equation 1; torch.nn.functional.softmax in float32.
     """
-    scores -= scores.max(axis=-1, keepdims=True)
+    top = scores.max(axis=-1, keepdims=True)
+    if sinks is not None:
+        top = np.maximum(top, sinks[:, None, None])
+    scores -= top
     np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
+    total = scores.sum(axis=-1, keepdims=True)
+    if sinks is not None:
+        total += np.exp(sinks[:, None, None] - top)
+    scores /= total
     return scores
 
 

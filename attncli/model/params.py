@@ -7,6 +7,7 @@ as NAME.weight and NAME.bias, those of block i under `i.`: `0.attn.q`, `0.attn.o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from attncli.errors import ModelProblem, listing
 
 Array = np.ndarray
 Shape = tuple[int, ...]
+_EXPERT = re.compile(r"\.\d+\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,13 @@ class Source:
     """Rename, transpose, split or cast only: values are never folded together."""
     optional: bool = False
     """True when the family also exists without this parameter."""
+    rows: tuple[int, int] | None = None
+    """First axis from, to: the part of a fused tensor that is read; None: all of it."""
+
+    @property
+    def read_shape(self) -> Shape:
+        """Shape of what is read, before `transform`."""
+        return self.shape if self.rows is None else (self.rows[1] - self.rows[0], *self.shape[1:])
 
 
 @dataclass(slots=True)
@@ -59,7 +68,10 @@ class Params:
             return None
         values = self._kept.get(name)
         if values is None:
-            values = self.store.read(source.tensor, None if self.keep else out)
+            if source.rows is None:
+                values = self.store.read(source.tensor, None if self.keep else out)
+            else:
+                values = self.store.rows(source.tensor, slice(*source.rows))
             if source.transform is not None:
                 values = source.transform(values)
             if self.keep:
@@ -73,9 +85,9 @@ class Params:
             raise ModelProblem(f"{self.store.path}: the parameter {name} is missing.")
         return values
 
-    def shape(self, name: str) -> Shape:
-        """Return the shape of a parameter as it is stored."""
-        return self.store.tensors[self.sources[name].tensor].shape
+    def linear(self, name: str) -> tuple[Array, Array | None]:
+        """Return weight [input, output] and bias of a projection outside the blocks."""
+        return self.need(f"{name}.weight"), self.get(f"{name}.bias")
 
     def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
         """Return chosen rows of a table such as the token embedding, reading only those."""
@@ -88,14 +100,14 @@ class Workspace:
     What `layer(i)` gives is valid until the next layer is asked for.
     """
 
-    def __init__(self, params: Params) -> None:
-        """Take the parameters of a model."""
-        self._params = params
+    def __init__(self, params: Params, prefix: str = "") -> None:
+        """Take the parameters of a model, and what the names of this stack begin with."""
+        self._params, self._prefix = params, prefix
         self._memory: dict[str, Array] = {}
 
     def layer(self, i: int) -> LayerParams:
         """Return the parameters of block i."""
-        return LayerParams(self._params, i, self._memory)
+        return LayerParams(self._params, f"{self._prefix}{i}.", self._memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,30 +115,31 @@ class LayerParams:
     """The parameters of one block under their names in it, such as `attn.q.weight`."""
 
     _params: Params
-    _index: int
+    _prefix: str
     _memory: dict[str, Array]
 
     def __contains__(self, role: str) -> bool:
         """Tell whether the block has this parameter."""
-        return f"{self._index}.{role}" in self._params
+        return f"{self._prefix}{role}" in self._params
 
     def get(self, role: str) -> Float[Array, "..."] | None:
         """Return a parameter, or None when the block has none of that name."""
-        name = f"{self._index}.{role}"
-        if name not in self._params:
+        source = self._params.sources.get(f"{self._prefix}{role}")
+        if source is None:
             return None
-        shape = self._params.shape(name)
-        memory = self._memory.get(role)
-        if memory is None or memory.shape != shape:
-            memory = self._memory[role] = np.empty(shape, np.float32)
-        return self._params.get(name, memory)
+        # experts are used one after another and share their memory
+        place = _EXPERT.sub(".", role)
+        memory = self._memory.get(place)
+        if memory is None or memory.shape != source.read_shape:
+            memory = self._memory[place] = np.empty(source.read_shape, np.float32)
+        return self._params.get(f"{self._prefix}{role}", memory)
 
     def linear(self, role: str) -> tuple[Array, Array | None]:
         """Return weight and bias of a projection that the block has."""
         weight = self.get(f"{role}.weight")
         if weight is None:
             raise ModelProblem(
-                f"{self._params.store.path}: {self._index}.{role}.weight is missing."
+                f"{self._params.store.path}: {self._prefix}{role}.weight is missing."
             )
         return weight, self.get(f"{role}.bias")
 

@@ -2,7 +2,8 @@
 
 A family file turns a configuration into these dataclasses; `forward.py` reads only them.
 Differences between families that are a norm's place are no field at all: each block has
-named norm slots, and a slot whose tensor is absent is the identity.
+named norm slots, and a slot whose tensor is absent is the identity. The same holds for gates,
+biases, query/key norms and learned sinks: they are there when their tensor is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ NORM_SLOTS = (
     "attn_in",
     "attn_out",
     "attn_residual",
+    "cross_in",
+    "cross_residual",
     "ffn_in",
     "ffn_out",
     "ffn_residual",
@@ -22,11 +25,99 @@ NORM_SLOTS = (
 
 
 @dataclass(frozen=True, slots=True)
+class RopeScaling:
+    """How a model reads texts longer than it was first trained on."""
+
+    kind: Literal["linear", "dynamic", "llama3", "yarn", "longrope"]
+    factor: float = 1.0
+    original_positions: int = 0
+    """Length of the texts in the first training; all kinds but linear."""
+    attention_factor: float = 1.0
+    """Factor on rotated queries and keys; yarn and longrope."""
+    low_factor: float = 1.0
+    """llama3: pairs with fewer turns than this over the original length are divided."""
+    high_factor: float = 4.0
+    """llama3: pairs with more turns stay as they are."""
+    beta_fast: float = 32.0
+    """yarn: turns over the original length from which a pair stays as it is."""
+    beta_slow: float = 1.0
+    """yarn: turns under which a pair is divided by the factor."""
+    truncate: bool = True
+    """yarn: round the bounds of the ramp to whole pairs."""
+    short_factors: tuple[float, ...] = ()
+    """longrope: divisor of each pair for texts up to the original length."""
+    long_factors: tuple[float, ...] = ()
+    """longrope: divisor of each pair for longer texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RopeSpec:
+    """Rotary positions of a layer."""
+
+    base: float
+    """The wavelength of pair i is 2π · base^(2i / dim) positions."""
+    dim: int
+    """Dimensions of a head that turn; the others stay."""
+    scaling: RopeScaling | None = None
+    adjacent: bool = False
+    """Pairs are neighbours (2i, 2i + 1), as in GPT-J, instead of (i, i + dim / 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlibiSpec:
+    """Linear position bias: slope of the head · position of the key. Source: Press et al. 2022."""
+
+    slopes: tuple[float, ...]
+    """One a head."""
+    from_end: bool = False
+    """Count positions back from the last token (MPT) instead of from the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSpec:
+    """Learned bias by distance bucket, the table `position_bias.weight` [bucket, head].
+
+    Source: Raffel et al. 2020, section 2.1.
+    """
+
+    n_buckets: int
+    max_distance: int
+    """Tokens; all farther distances share the last bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisentangledSpec:
+    """Scores from content to position and from position to content. Source: He et al. 2021."""
+
+    n_positions: int
+    """Largest distance told apart (clamped beyond)."""
+    n_buckets: int
+    """Log buckets of the second version; 0: every distance is its own."""
+    content_to_position: bool
+    position_to_content: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertsSpec:
+    """Mixture of experts: a router picks some of many feed-forward parts for each token."""
+
+    n_experts: int
+    n_chosen: int
+    """Experts a token goes to."""
+    renormalise: bool
+    """The chosen experts' shares are scaled to sum to 1 (Mixtral); else they stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSpec:
     """What may differ from layer to layer."""
 
     window: int | None = None
     """Keys within reach: query - key < window (causal) or |query - key| <= window; None: all."""
+    rope: RopeSpec | None = None
+    """Rotary positions; None: none in this layer."""
+    scale: float | None = None
+    """Factor on q·k where it differs from the stack's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +140,21 @@ class StackSpec:
     norm: Literal["layer", "rms"] = "layer"
     eps: float = 1e-5
     """Added to the variance inside a norm."""
+    norm_offset: float = 0.0
+    """Added to the stored weight of every norm (Gemma stores weight - 1)."""
     activation: str = "gelu"
     d_ff: int = 0
     """Inner width of the feed-forward part; 0: the blocks have none."""
+    parallel: bool = False
+    """Attention and feed-forward part read the same input and are added together."""
+    softcap: float | None = None
+    """scores become softcap · tanh(scores / softcap) before masking."""
+    position_bias: AlibiSpec | BucketSpec | DisentangledSpec | None = None
+    """Added to the scaled scores."""
+    residual_scale: float = 1.0
+    """Factor on what a sub-layer adds to the residual stream (Granite)."""
+    experts: ExpertsSpec | None = None
+    """Mixture of experts instead of one feed-forward part, in the layers that have a router."""
 
     @property
     def n_layers(self) -> int:
@@ -61,14 +164,22 @@ class StackSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A whole model: its embedding and its stack."""
+    """A whole model: its embedding and its stack, or two stacks."""
 
     family: str
     """Name shown to people, such as "BERT"."""
     stack: StackSpec
+    """The only stack, or the decoder of two."""
     vocab_size: int
     """Rows of the embedding table (it may be padded beyond the vocabulary)."""
     n_positions: int | None = None
     """Tokens that fit the learned position table; None: no such limit."""
     position_offset: int = 0
     """Row of the position table that the first token uses."""
+    sinusoid: bool = False
+    """Positions are sines and cosines that no file needs to hold (Marian, Pegasus)."""
+    embed_scale: float = 1.0
+    """Factor on token embeddings."""
+    encoder: StackSpec | None = None
+    """The stack that reads the source text, in encoder-decoders; its parameters' names begin
+    with "encoder."."""
