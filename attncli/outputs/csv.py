@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterable
 from typing import Any
 
 from attncli.numbers import to_json
@@ -32,14 +31,13 @@ class CsvWriter:
         """
         table = result.tidy()
         random = {"weights_are": "random"} if result.random else {}
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
+        lines = []
         if not self._headed:
             self._headed = True
-            writer.writerow(["text", *(column.name for column in table.columns), *random])
+            lines.append(_line(["text", *(column.name for column in table.columns), *random]))
         for row in table.rows:
-            writer.writerow([self._count, *map(_cell, row), *random.values()])
-        self._sink.text(buffer.getvalue())
+            lines.append(_line([self._count, *map(_cell, row), *random.values()]))
+        self._sink.text("".join(lines))
         self._count += 1
         for note in result.notes:
             self._sink.warn(note)
@@ -62,3 +60,14 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return "" if value is None else value
+
+
+def _line(cells: Iterable[Any]) -> str:
+    return ",".join(map(_quoted, map(str, cells))) + "\n"
+
+
+def _quoted(text: str) -> str:
+    # the csv module of Python 3.11 leaves a carriage return bare, which ends the row for readers
+    if any(char in text for char in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

@@ -110,7 +110,8 @@ def _shares_of_row(matrix: Matrix) -> np.ndarray:
 
 
 def _row_label(query: Label, label: str, digits: int, side: int) -> Text:
-    text = Text(f"{query.index:>{digits}} ", DIM)
+    text = Text()
+    text.append(f"{query.index:>{digits}} ", DIM)
     text.append(label, DIM if query.special else "")
     text.append(" " * (side - cell_len(text.plain)))
     return text

@@ -67,6 +67,12 @@ def _made(name: str) -> Any:
     return SAMPLES[name][1]()
 
 
+@pytest.fixture
+def samples() -> Callable[[str], Any]:
+    """Look up a result by name."""
+    return _made
+
+
 @pytest.fixture(params=SAMPLES)
 def sample(request: pytest.FixtureRequest) -> Any:
     """Each result in turn."""

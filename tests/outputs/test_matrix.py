@@ -1,0 +1,140 @@
+"""A matrix in the terminal: numbers, else shades, else a line that says how to see it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from attncli.outputs.matrix import draw_matrix
+from attncli.outputs.table import render
+from attncli.results import Label, Matrix
+from tests.outputs.streams import HOSTILE, labels
+
+LABELS = labels("[CLS]", "stuck", "日本", "[/INST]")
+WEIGHTS = Matrix(
+    "weights",
+    "weights",
+    "fraction",
+    LABELS,
+    LABELS,
+    np.array(
+        [[1, 0, 0, 0], [0.25, 0.5, 0.15, 0.1], [0.05, 0.149, 0.8, 0.001], [0.3, 0.3, 0.2, 0.2]],
+        np.float32,
+    ),
+    hint="--query WORD shows one row",
+)
+MASKED = np.where(np.tri(4, dtype=bool), WEIGHTS.values * 10 - 7, -np.inf).astype(np.float32)
+SCORES = Matrix("scores", "scores", "score", LABELS, LABELS, MASKED, hint="h")
+
+
+def drawn(matrix: Matrix, width: int) -> str:
+    return render(draw_matrix(matrix, width), colored=False)
+
+
+def test_numbers_under_the_labels_of_their_keys() -> None:
+    assert drawn(WEIGHTS, 80) == (
+        "weights · rows query, columns key\n"
+        "                 0       1       2       3\n"
+        "             [CLS]   stuck    日本 [/INST]\n"
+        "0 [CLS]       1.00     .00     .00     .00\n"
+        "1 stuck        .25     .50     .15     .10\n"
+        "2 日本         .05     .15     .80     .00\n"
+        "3 [/INST]      .30     .30     .20     .20\n"
+    )
+    assert drawn(WEIGHTS, 200) == drawn(WEIGHTS, 80)
+
+
+def test_labels_are_cut_before_numbers_are() -> None:
+    assert drawn(WEIGHTS, 40).splitlines()[1:4] == [
+        "                0      1      2      3",
+        "            [CLS]  stuck   日本 [/INS…",
+        "0 [CLS]      1.00    .00    .00    .00",
+    ]
+
+
+def test_masked_scores_are_dashes_and_negative_ones_keep_their_sign() -> None:
+    assert drawn(SCORES, 80).splitlines()[3:] == [
+        "0 [CLS]       3.00       –       –       –",
+        "1 stuck      -4.50   -2.00       –       –",
+        "2 日本       -6.50   -5.51    1.00       –",
+        "3 [/INST]    -4.00   -4.00   -5.00   -5.00",
+    ]
+
+
+def test_shades_where_numbers_do_not_fit() -> None:
+    assert drawn(WEIGHTS, 22) == (
+        "weights · rows query,\n"
+        "columns key · shades\n"
+        "of the row: ░ ≥.05  ▒\n"
+        "≥.15  ▓ ≥.30  █ ≥.60\n"
+        "          0\n"
+        "0 [CLS]   ██\n"
+        "1 stuck   ▒▒▓▓▒▒░░\n"
+        "2 日本    ░░░░██\n"
+        "3 [/INST] ▓▓▓▓▒▒▒▒\n"
+        "(numbers do not fit in\n"
+        "22 columns; --query\n"
+        "WORD shows one row)\n"
+    )
+
+
+def test_shades_of_scores_are_the_shares_the_softmax_gives() -> None:
+    values = np.log(np.array([[0.7, 0.2, 0.1, 0.001]], np.float32)) + 100
+    row = Matrix("scores", "scores", "score", LABELS[:1], LABELS, values, hint="h")
+    assert (
+        drawn(row, 22)
+        .splitlines()[-2 if "\n(" not in drawn(row, 22) else -3]
+        .startswith("0 [CLS] ██▒▒░░")
+    )
+
+
+def test_row_whose_shown_keys_are_all_masked_is_drawn_without_a_warning() -> None:
+    values = np.array([[-math.inf], [0.5]], np.float32)
+    matrix = Matrix("scores", "scores", "score", labels("a", "b"), [Label("b", False, 1)], values)
+    assert drawn(matrix, 40).splitlines()[-2:] == ["0 a    –", "1 b  .50"]
+    assert "nan" not in drawn(matrix, 20)
+
+
+def test_too_many_numbers_for_any_cell_are_said_with_the_way_to_see_them() -> None:
+    many = labels(*["x"] * 300)
+    matrix = Matrix("w", "weights", "fraction", many, many, np.full((300, 300), 1 / 300), hint="h")
+    assert drawn(matrix, 80) == "weights: 300 × 300 numbers do not fit in 80 columns; h\n"
+
+
+@pytest.mark.parametrize("width", [24, 40, 80, 200])
+def test_hostile_labels_stay_aligned_and_do_not_act(width: int) -> None:
+    marks = labels(*HOSTILE)
+    values = np.full((len(HOSTILE), 2), 0.5, np.float32)
+    matrix = Matrix("w", "weights", "fraction", marks, labels("a", "b"), values, hint="h")
+    plain = drawn(matrix, width)
+    assert all(char.isprintable() or char in "\n\u200d" for char in plain)
+    rows = plain.splitlines()[-len(HOSTILE) :]
+    assert len({cell_len(row) for row in rows}) == 1
+    colored = render(draw_matrix(matrix, width), colored=True)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in text.splitlines()] == plain.splitlines()
+
+
+def test_hostile_keys_stay_aligned() -> None:
+    keys = labels(*HOSTILE)
+    values = np.full((1, len(HOSTILE)), 0.05, np.float32)
+    lines = drawn(Matrix("w", "w", "fraction", labels("q"), keys, values), 300).splitlines()
+    assert cell_len(lines[1]) == cell_len(lines[2]) == cell_len(lines[3])
+    assert all(char.isprintable() or char == "\u200d" for char in lines[2])
+
+
+def test_colour_repeats_what_the_numbers_say_and_dims_specials(monkeypatch) -> None:
+    monkeypatch.delenv("NO_COLOR")
+    lines = render(draw_matrix(WEIGHTS, 80), colored=True).splitlines()
+    assert lines[3].startswith("\x1b[2m0 \x1b[0m\x1b[2m[CLS]\x1b[0m")
+    assert lines[4].startswith("\x1b[2m1 \x1b[0mstuck")
+    strongest = re.search(r"\x1b\[([0-9;]*)m1\.00", lines[3])
+    weakest = re.search(r"\x1b\[([0-9;]*)m\.00", lines[3])
+    assert strongest
+    assert weakest
+    assert "48;5;" in strongest[1]
+    assert weakest[1] == "2"
