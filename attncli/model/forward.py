@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,7 +66,8 @@ def run(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> None:
     """
     if any(bool(job.source) != (spec.encoder is not None) for job in jobs):
         raise InputProblem("An encoder-decoder needs a source text, and only it takes one.")
-    memory, memory_spans = None, ()
+    memory: Array | None = None
+    memory_spans: list[slice] = []
     targets = [job for job in jobs if job.ids]
     if spec.encoder is not None:
         ids = [job.source for job in jobs]
@@ -262,7 +264,7 @@ def _show(stack: _Stack, index: int, x: Array) -> None:
 
 def _spans(ids: Sequence[Sequence[int]]) -> list[slice]:
     bounds = np.cumsum([0, *map(len, ids)]).tolist()
-    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 def _watching(jobs: Sequence[Job], stack: str) -> list[list[Observer]]:

@@ -13,7 +13,8 @@ from attncli.model.spec import AlibiSpec, BucketSpec, DisentangledSpec, StackSpe
 
 Array = np.ndarray
 Bias = Callable[[slice, slice, Array, Array], Array]
-"""(queries, keys, q rows [head, query, head_dim], k [head, key, head_dim]) to [head, query, key]."""
+"""(queries, keys, q [head, query, head_dim], k [kv_head, token, head_dim]) to the bias
+[head, query, key]."""
 
 
 def bias_for(

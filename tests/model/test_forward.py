@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attncli.checkpoints.arrays import ArrayStore
-from attncli.model import attention, forward
+from attncli.model import attention, ffn
 from attncli.model.forward import Job, run
 from attncli.model.load import Model, load
 from attncli.model.observe import Observer
@@ -110,7 +110,7 @@ def test_feature_equals_the_naive_computation_in_blocks_of_any_size(
 ) -> None:
     spec, params = invented(**FEATURES[name])
     monkeypatch.setattr(attention, "BLOCK_SCORES", rows * 4 * len(IDS))
-    monkeypatch.setattr(forward, "FFN_ROWS", rows)
+    monkeypatch.setattr(ffn, "FFN_ROWS", rows)
     found = record(spec, params, IDS)
     assert found.blocks == 2 * -(-len(IDS) // rows)
     assert_equal(found, naive.forward(spec, params, IDS))

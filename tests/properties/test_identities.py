@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attncli.analyses.reduction import Reduction, cosine
-from attncli.model import attention, forward
+from attncli.model import attention, ffn
 from attncli.model.forward import Job, run
 from attncli.model.load import Model
 from attncli.selection import choose_heads
@@ -119,7 +119,7 @@ def test_size_of_blocks_changes_nothing(
     whole = record(*model, ids)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "BLOCK_SCORES", scores)
-        patch.setattr(forward, "FFN_ROWS", rows)
+        patch.setattr(ffn, "FFN_ROWS", rows)
         blocks = record(*model, ids)
     np.testing.assert_allclose(blocks.weights, whole.weights, atol=1e-5)
     np.testing.assert_allclose(blocks.scores, whole.scores, atol=1e-4)
