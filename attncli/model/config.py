@@ -41,7 +41,6 @@ NEUTRAL = frozenset(
         "pooler_size_per_head",
         "pooler_type",
         "problem_type",
-        "quantization",
         "return_dict",
         "sentence_transformers",
         "task_specific_params",
@@ -125,6 +124,24 @@ class ConfigReader:
         value = self._get(key, None)
         if not isinstance(value, str):
             raise self._wrong(key, value, "a string")
+        return value
+
+    def mapping(self, key: str) -> dict[str, Any] | None:
+        """Return a map, or None when the key is absent or null."""
+        self._read.add(key)
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise self._wrong(key, value, "a map")
+        return value
+
+    def texts(self, key: str) -> list[str] | None:
+        """Return a list of strings, or None when the key is absent or null."""
+        self._read.add(key)
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(key, value, "a list of strings")
         return value
 
     def divides(self, whole: str, part: str) -> None:

@@ -150,7 +150,7 @@ def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params
     family = find_family(model_type)
     spec = family.read_spec(config)
     config.finish()
-    return spec, bind(store, family.sources(spec, store.tensors.keys()), family.ignored)
+    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
 
 
 def open_weights(folder: Path) -> SafetensorsFile:

@@ -57,7 +57,10 @@ def run(model: PreTrainedModel, ids: tuple[int, ...] | list[int]) -> Reference:
     patch = mock.patch.object(torch.nn.functional, "softmax", recording)
     with patch, torch.no_grad():
         out = model(torch.tensor([list(ids)]), output_attentions=True, output_hidden_states=True)
-    return Reference(_stack(out.attentions), _stack(scores), _stack(out.hidden_states))
+    shown = _stack(scores)
+    # transformers masks with the least float32; attn with -inf
+    shown[shown < -1e30] = -np.inf
+    return Reference(_stack(out.attentions), shown, _stack(out.hidden_states))
 
 
 def write_checkpoint(model: PreTrainedModel, folder: Path) -> Path:

@@ -3,7 +3,7 @@
 A family module offers
 
 * `read_spec(config) -> ModelSpec`: every key of the configuration that changes the numbers;
-* `sources(spec, tensors) -> {canonical name: Source}`: where each parameter stands in the file;
+* `sources(spec, tensors, config) -> {canonical name: Source}`: where each parameter stands;
 * `ignored(name) -> bool`: tensors that are knowingly left unused.
 """
 
@@ -20,6 +20,7 @@ from attncli.model.spec import ModelSpec
 REGISTRY = {
     "attn-toy": "toy",
     "bert": "bert",
+    "llama": "llama",
 }
 """`model_type` of a configuration to the module that knows the family."""
 
@@ -31,8 +32,14 @@ class Family(Protocol):
     def read_spec(self, config: ConfigReader) -> ModelSpec:
         """Turn a configuration into what the arithmetic needs."""
 
-    def sources(self, spec: ModelSpec, tensors: Collection[str]) -> Mapping[str, Source]:
-        """Say where each parameter stands in a checkpoint with these tensor names."""
+    def sources(
+        self, spec: ModelSpec, tensors: Collection[str], config: ConfigReader
+    ) -> Mapping[str, Source]:
+        """Say where each parameter stands in a checkpoint with these tensor names.
+
+        Whether a bias exists is read from the configuration where it says so, never guessed from
+        the tensors: a missing one must be seen.
+        """
 
     def ignored(self, name: str) -> bool:
         """Tell whether a tensor is knowingly left unused."""

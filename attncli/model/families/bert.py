@@ -51,7 +51,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     )
 
 
-def sources(spec: ModelSpec, tensors: Collection[str]) -> dict[str, Source]:
+def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> dict[str, Source]:
     """Say where each parameter stands; the prefix `bert.` of whole models is allowed."""
     prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
     gamma = any(name.endswith("LayerNorm.gamma") for name in tensors)

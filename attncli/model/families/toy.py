@@ -45,7 +45,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     )
 
 
-def sources(spec: ModelSpec, tensors: Collection[str]) -> dict[str, Source]:
+def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> dict[str, Source]:
     """Say where each parameter stands; all are stored [input, output], as formulas write them."""
     stack, d_model = spec.stack, spec.stack.d_model
     width = stack.n_heads * stack.head_dim
