@@ -41,10 +41,11 @@ app.command(epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(
 app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         sys.stdout.write(f"attn {__version__}\n")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
