@@ -133,6 +133,6 @@ def take(path: Path, arrays: dict[str, Array], names: Sequence[str]) -> list[Arr
     if missing:
         raise ModelProblem(
             f"{path}: arrays missing: {listing(missing)} (found {listing(arrays) or 'none'}). "
-            "Needed: embedding, w_q, w_k, w_v, vocabulary, n_heads."
+            "Needed: embedding, w_q, w_k, w_v, vocabulary; optional: w_o, n_heads, causal."
         )
     return [arrays.pop(name) for name in names]

@@ -11,7 +11,7 @@ from attncli.checkpoints.safetensors import SafetensorsFile
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
 from attncli.model.config import ConfigReader
-from attncli.model.families import REGISTRY, find_family
+from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.params import Params, bind
 from attncli.model.spec import ModelSpec
@@ -111,7 +111,14 @@ def load(name: str | None = None) -> Model:
         return _assemble(
             place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer
         )
+    if not (place.path / "config.json").exists():
+        found = listing(path.name for path in place.path.iterdir()) or "nothing"
+        raise ModelProblem(
+            f"{place.path}: not a model folder; expected config.json, tokenizer.json and "
+            f"{WEIGHTS}, found {found[:120]}."
+        )
     config = ConfigReader.from_file(place.path / "config.json")
+    family_of(config)
     return _assemble(place, config, open_weights(place.path), None)
 
 
@@ -141,16 +148,25 @@ def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params
     Raises:
         ModelProblem: unknown family, unsupported configuration, tensors that do not fit it.
     """
+    family = family_of(config)
+    spec = family.read_spec(config)
+    config.finish()
+    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+
+
+def family_of(config: ConfigReader) -> Family:
+    """Return the family module a configuration asks for.
+
+    Raises:
+        ModelProblem: a family that attn does not know; lists those it knows.
+    """
     model_type = config.text("model_type")
     if model_type not in REGISTRY:
         raise ModelProblem(
             f"{config.path}: model_type {model_type!r} is not supported; supported: "
             f"{listing(REGISTRY, 60)}.{did_you_mean(model_type, REGISTRY)}"
         )
-    family = find_family(model_type)
-    spec = family.read_spec(config)
-    config.finish()
-    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+    return find_family(model_type)
 
 
 def open_weights(folder: Path) -> SafetensorsFile:

@@ -20,6 +20,7 @@ from attncli.checkpoints.safetensors import FLOATS, SafetensorsFile, write_safet
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.load import CHECKSUMS, WEIGHTS, open_weights, resolve
+from attncli.model.locate import locate
 
 Array = np.ndarray
 Dtype = Literal["q8", "f16", "f32"]
@@ -42,7 +43,7 @@ class Packed:
 
 
 def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = False) -> Packed:
-    """Pack the model in `source` into `folder`.
+    """Pack the model in `source` (a folder, or the name of a bundled model) into `folder`.
 
     Only models that attn can compute are packed, so an unknown or incomplete one is refused
     before anything is written.
@@ -50,6 +51,10 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
     Raises:
         ModelProblem: the source cannot be read, or the folder holds a model already.
     """
+    place = locate(str(source))
+    if place.kind not in ("bundled", "folder"):
+        raise ModelProblem(f"{source}: only a model folder can be packed.")
+    source = place.path
     store = open_weights(source)
     resolve(ConfigReader.from_file(source / "config.json"), store)
     target = folder / WEIGHTS
