@@ -161,6 +161,10 @@ class ConfigReader:
                 "results would be wrong, so attn stops here."
             )
 
+    def leave(self, *keys: str) -> None:
+        """Mark keys that this family's attention weights and residual stream do not depend on."""
+        self._read.update(keys)
+
     def finish(self) -> None:
         """Refuse keys that nobody read and that are not known to leave the numbers alone.
 

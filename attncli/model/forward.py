@@ -117,7 +117,7 @@ def _embed(
     x = params.rows(f"{prefix}embed.token", np.concatenate(ids))
     if spec.embed_scale != 1.0:
         x = x * np.float32(spec.embed_scale)
-    positions = np.concatenate([np.arange(len(i)) for i in ids])
+    positions = np.concatenate([_positions(i, spec.uncounted_token) for i in ids])
     if f"{prefix}embed.position" in params:
         x = x + params.rows(f"{prefix}embed.position", positions + spec.position_offset)
     elif spec.sinusoid:
@@ -128,6 +128,12 @@ def _embed(
     if f"{prefix}embed_proj.weight" in params:
         x = affine(x, params.linear(f"{prefix}embed_proj"))
     return x
+
+
+def _positions(ids: Sequence[int], uncounted: int | None) -> Array:
+    """Return 0, 1, 2 … for the tokens that count, and -1 for those that do not."""
+    counted = np.asarray(ids) != (-1 if uncounted is None else uncounted)
+    return np.where(counted, np.cumsum(counted), 0) - 1
 
 
 def sinusoids(positions: Array, width: int) -> Float[Array, "row width"]:

@@ -176,6 +176,8 @@ class ModelSpec:
     """Tokens that fit the learned position table; None: no such limit."""
     position_offset: int = 0
     """Row of the position table that the first token uses."""
+    uncounted_token: int | None = None
+    """Padding token that, typed into a text, takes the row before the first and is not counted."""
     sinusoid: bool = False
     """Positions are sines and cosines that no file needs to hold (Marian, Pegasus)."""
     embed_scale: float = 1.0

@@ -31,6 +31,28 @@ class Case:
     ids: tuple[int, ...] = (1, 7, 12, 33, 7, 39, 20, 5, 28, 2)
 
 
+TINY_DISTILBERT = {
+    "dim": 24,
+    "n_layers": 2,
+    "n_heads": 3,
+    "hidden_dim": 36,
+    "vocab_size": 40,
+    "max_position_embeddings": 16,
+    "activation": "gelu",
+}
+TINY_MPNET = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "max_position_embeddings": 40,
+}
+PADDED = (0, 7, 12, 1, 33, 7, 1, 39, 20, 2)
+"""With the padding token 1 inside the text, where it has no position of its own."""
+LONG = tuple(2 + 7 * i % 38 for i in range(36))
+"""Reaches the first distance buckets that hold several distances."""
+
 CASES = [
     Case("bert", "bert", {**TINY_BERT, "hidden_act": "gelu"}),
     # a large eps, so that a wrong one shows
@@ -38,4 +60,28 @@ CASES = [
     Case("bert-relu", "bert", {**TINY_BERT, "hidden_act": "relu", "num_attention_heads": 1}),
     # as many tokens as there are positions
     Case("bert-silu-full", "bert", {**TINY_BERT, "hidden_act": "silu"}, tuple(range(3, 19))),
+    # encoders
+    Case("roberta", "roberta", {**TINY_BERT, "pad_token_id": 1, "type_vocab_size": 1}, PADDED),
+    Case("roberta-pad-3-full", "roberta", {**TINY_BERT, "pad_token_id": 3}, tuple(range(5, 17))),
+    Case("xlm-roberta", "xlm-roberta", {**TINY_BERT, "pad_token_id": 1}),
+    Case("camembert", "camembert", {**TINY_BERT, "pad_token_id": 1}, PADDED),
+    Case("distilbert", "distilbert", TINY_DISTILBERT),
+    Case("electra", "electra", {**TINY_BERT, "embedding_size": 10}),
+    Case("electra-same-width", "electra", {**TINY_BERT, "embedding_size": 24}),
+    Case("albert", "albert", {**TINY_BERT, "embedding_size": 10, "hidden_act": "gelu_new"}),
+    Case(
+        "albert-groups",
+        "albert",
+        {
+            **TINY_BERT,
+            "hidden_size": 16,
+            "num_attention_heads": 2,
+            "intermediate_size": 20,
+            "embedding_size": 16,
+            "num_hidden_layers": 3,
+            "num_hidden_groups": 2,
+            "inner_group_num": 2,
+        },
+    ),
+    Case("mpnet", "mpnet", TINY_MPNET, LONG),
 ]

@@ -18,9 +18,16 @@ from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
 REGISTRY = {
+    "albert": "albert",
     "attn-toy": "toy",
     "bert": "bert",
+    "camembert": "roberta",
+    "distilbert": "distilbert",
+    "electra": "electra",
     "llama": "llama",
+    "mpnet": "mpnet",
+    "roberta": "roberta",
+    "xlm-roberta": "roberta",
 }
 """`model_type` of a configuration to the module that knows the family."""
 
