@@ -89,6 +89,10 @@ class ConfigReader:
         """Tell whether the key is there with a value other than null."""
         return self._values.get(key) is not None
 
+    def mentions(self, key: str) -> bool:
+        """Tell whether the key is there, be it with the value null."""
+        return key in self._values
+
     def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
         """Return a whole number from `least` to MAX_COUNT."""
         value = self._get(key, default)

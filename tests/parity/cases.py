@@ -48,9 +48,22 @@ TINY_MPNET = {
     "vocab_size": 40,
     "max_position_embeddings": 40,
 }
+TINY_MODERNBERT = {
+    "hidden_size": 16,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "local_attention": 5,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "cls_token_id": 1,
+    "eos_token_id": 2,
+    "sep_token_id": 2,
+}
 PADDED = (0, 7, 12, 1, 33, 7, 1, 39, 20, 2)
 """With the padding token 1 inside the text, where it has no position of its own."""
-LONG = tuple(2 + 7 * i % 38 for i in range(36))
+LONG = tuple(2 + 7 * i % 38 for i in range(28))
 """Reaches the first distance buckets that hold several distances."""
 
 CASES = [
@@ -74,14 +87,34 @@ CASES = [
         "albert",
         {
             **TINY_BERT,
-            "hidden_size": 16,
+            "hidden_size": 12,
             "num_attention_heads": 2,
-            "intermediate_size": 20,
-            "embedding_size": 16,
+            "intermediate_size": 18,
+            "embedding_size": 12,
             "num_hidden_layers": 3,
             "num_hidden_groups": 2,
             "inner_group_num": 2,
         },
     ),
     Case("mpnet", "mpnet", TINY_MPNET, LONG),
+    Case("modernbert", "modernbert", TINY_MODERNBERT),
+    Case(
+        "modernbert-biases-scaled",
+        "modernbert",
+        {
+            **TINY_MODERNBERT,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "norm_bias": True,
+            "norm_eps": 0.01,
+            "local_attention": 4,
+            "num_hidden_layers": 3,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "max_position_embeddings": 6,
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 500.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 30.0},
+            },
+        },
+    ),
 ]

@@ -25,6 +25,7 @@ REGISTRY = {
     "distilbert": "distilbert",
     "electra": "electra",
     "llama": "llama",
+    "modernbert": "modernbert",
     "mpnet": "mpnet",
     "roberta": "roberta",
     "xlm-roberta": "roberta",
