@@ -130,6 +130,10 @@ class ConfigReader:
             raise self._wrong(key, value, "a string")
         return value
 
+    def is_text(self, key: str) -> bool:
+        """Tell whether the value is a string, for keys that have two spellings."""
+        return isinstance(self._values.get(key), str)
+
     def mapping(self, key: str) -> dict[str, Any] | None:
         """Return a map, or None when the key is absent or null."""
         self._read.add(key)

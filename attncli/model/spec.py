@@ -90,11 +90,18 @@ class DisentangledSpec:
     """Scores from content to position and from position to content. Source: He et al. 2021."""
 
     n_positions: int
-    """Largest distance told apart (clamped beyond)."""
+    """Distances told apart to each side; farther ones share the outermost row of the table."""
     n_buckets: int
-    """Log buckets of the second version; 0: every distance is its own."""
+    """Log buckets to each side, those of the second version; 0: every distance is its own."""
     content_to_position: bool
+    """The query asks for the position of the key."""
     position_to_content: bool
+    """The position of the query asks for the key."""
+
+    @property
+    def span(self) -> int:
+        """Half the rows of the table of relative positions."""
+        return self.n_buckets or self.n_positions
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,24 @@ TINY_MODERNBERT = {
     "eos_token_id": 2,
     "sep_token_id": 2,
 }
+TINY_DEBERTA = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "max_position_embeddings": 32,
+    "relative_attention": True,
+    "position_biased_input": False,
+    "pos_att_type": ["c2p", "p2c"],
+    "max_relative_positions": 12,
+}
+TINY_DEBERTA_V3 = {
+    **TINY_DEBERTA,
+    "position_buckets": 6,
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+}
 PADDED = (0, 7, 12, 1, 33, 7, 1, 39, 20, 2)
 """With the padding token 1 inside the text, where it has no position of its own."""
 LONG = tuple(2 + 7 * i % 38 for i in range(28))
@@ -98,6 +116,39 @@ CASES = [
     ),
     Case("mpnet", "mpnet", TINY_MPNET, LONG),
     Case("modernbert", "modernbert", TINY_MODERNBERT),
+    Case("deberta", "deberta", {**TINY_DEBERTA, "max_relative_positions": -1}),
+    # distances beyond the table
+    Case(
+        "deberta-far",
+        "deberta",
+        {
+            **TINY_DEBERTA,
+            "max_relative_positions": 4,
+            "position_biased_input": True,
+            "type_vocab_size": 2,
+        },
+    ),
+    Case("deberta-c2p", "deberta", {**TINY_DEBERTA, "pos_att_type": "c2p"}),
+    Case("deberta-p2c", "deberta", {**TINY_DEBERTA, "pos_att_type": ["p2c"]}),
+    Case("deberta-absolute", "deberta", {**TINY_DEBERTA, "relative_attention": False}),
+    Case("deberta-v2", "deberta-v2", {**TINY_DEBERTA, "pos_att_type": "p2c|c2p"}),
+    Case(
+        "deberta-v2-biased-far",
+        "deberta-v2",
+        {
+            **TINY_DEBERTA,
+            "max_relative_positions": 4,
+            "position_biased_input": True,
+            "type_vocab_size": 2,
+        },
+    ),
+    Case("deberta-v2-buckets-c2p", "deberta-v2", {**TINY_DEBERTA_V3, "pos_att_type": ["c2p"]}),
+    Case("deberta-v3", "deberta-v2", TINY_DEBERTA_V3, LONG),
+    Case(
+        "deberta-v3-own-keys",
+        "deberta-v2",
+        {**TINY_DEBERTA_V3, "share_att_key": False, "layer_norm_eps": 0.01},
+    ),
     Case(
         "modernbert-biases-scaled",
         "modernbert",

@@ -22,6 +22,8 @@ REGISTRY = {
     "attn-toy": "toy",
     "bert": "bert",
     "camembert": "roberta",
+    "deberta": "deberta",
+    "deberta-v2": "deberta_v2",
     "distilbert": "distilbert",
     "electra": "electra",
     "llama": "llama",
