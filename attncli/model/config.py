@@ -169,8 +169,8 @@ class ConfigReader:
                 "results would be wrong, so attn stops here."
             )
 
-    def leave(self, *keys: str) -> None:
-        """Mark keys that this family's attention weights and residual stream do not depend on."""
+    def pass_over(self, *keys: str) -> None:
+        """Mark keys that the family knows to leave the numbers alone."""
         self._read.update(keys)
 
     def finish(self) -> None:

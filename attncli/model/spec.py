@@ -20,6 +20,7 @@ NORM_SLOTS = (
     "ffn_in",
     "ffn_out",
     "ffn_residual",
+    "conv_residual",
 )
 """Places for a norm in a block: before a sub-layer, after it, after its residual sum."""
 
@@ -162,6 +163,8 @@ class StackSpec:
     """Factor on what a sub-layer adds to the residual stream (Granite)."""
     experts: ExpertsSpec | None = None
     """Mixture of experts instead of one feed-forward part, in the layers that have a router."""
+    conv_activation: str = "tanh"
+    """Of the convolution over neighbouring tokens, in the layers that have one (DeBERTa-v2)."""
 
     @property
     def n_layers(self) -> int:

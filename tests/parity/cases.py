@@ -143,6 +143,12 @@ CASES = [
         },
     ),
     Case("deberta-v2-buckets-c2p", "deberta-v2", {**TINY_DEBERTA_V3, "pos_att_type": ["c2p"]}),
+    Case(
+        "deberta-v2-conv",
+        "deberta-v2",
+        {**TINY_DEBERTA_V3, "conv_kernel_size": 3, "conv_act": "gelu"},
+    ),
+    Case("deberta-v2-conv-short", "deberta-v2", {**TINY_DEBERTA, "conv_kernel_size": 5}, (7,)),
     Case("deberta-v3", "deberta-v2", TINY_DEBERTA_V3, LONG),
     Case(
         "deberta-v3-own-keys",

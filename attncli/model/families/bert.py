@@ -56,8 +56,10 @@ def read_bert_like(
         eps: likewise.
     """
     config.expect("position_embedding_type", "absolute")
+    config.expect("is_encoder_decoder", False)
     config.expect("is_decoder", False)
     config.expect("add_cross_attention", False)
+    config.expect("pruned_heads", {})
     d_model, n_heads = config.count("hidden_size"), config.count("num_attention_heads")
     config.divides("hidden_size", "num_attention_heads")
     head_dim = d_model // n_heads

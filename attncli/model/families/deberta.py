@@ -49,7 +49,7 @@ def read_disentangled(config: ConfigReader, family: str, *, n_buckets: int) -> M
     Raises:
         ModelProblem: terms of attention that are not known.
     """
-    config.leave("pooler_hidden_size", "pooler_hidden_act", "legacy", "padding_idx")
+    config.pass_over("pooler_hidden_size", "pooler_hidden_act", "legacy", "padding_idx")
     config.expect("embedding_size", config.count("hidden_size"))
     config.count("type_vocab_size", 0, least=0)
     terms = _terms(config)

@@ -40,7 +40,9 @@ _HEADS = re.compile(
 
 def read_spec(config: ConfigReader) -> ModelSpec:
     """Turn a DistilBERT configuration into a spec."""
-    config.leave("sinusoidal_pos_embds", "tie_weights_", "output_past")
+    config.expect("is_encoder_decoder", False)
+    config.pass_over("sinusoidal_pos_embds", "tie_weights_", "output_past")
+    config.expect("pruned_heads", {})
     d_model, n_heads = config.count("dim"), config.count("n_heads")
     config.divides("dim", "n_heads")
     head_dim = d_model // n_heads

@@ -31,7 +31,7 @@ _HEADS = re.compile(
 
 def read_spec(config: ConfigReader) -> ModelSpec:
     """Turn an ELECTRA configuration into a spec."""
-    config.leave("summary_type", "summary_use_proj", "summary_activation")
+    config.pass_over("summary_type", "summary_use_proj", "summary_activation")
     config.count("type_vocab_size", 2)
     config.count("embedding_size", 128)
     return read_bert_like(config, "ELECTRA")

@@ -30,12 +30,13 @@ _HEADS = re.compile(r"head\.|decoder\.|classifier\.|qa_outputs\.")
 def read_spec(config: ConfigReader) -> ModelSpec:
     """Turn a ModernBERT configuration into a spec."""
     # of the heads, of training, and keys of BERT that the reference does not read either
-    config.leave(
+    config.pass_over(
         *("classifier_activation", "classifier_bias", "classifier_pooling", "decoder_bias"),
         *("initializer_cutoff_factor", "sparse_prediction", "sparse_pred_ignore_index"),
         *("deterministic_flash_attn", "reference_compile", "repad_logits_with_grad"),
         *("layer_norm_eps", "position_embedding_type"),
     )
+    config.expect("is_encoder_decoder", False)
     config.expect("rope_theta", None)
     config.expect("partial_rotary_factor", 1.0)
     for flag in ("attention_bias", "mlp_bias", "norm_bias"):
