@@ -76,16 +76,17 @@ def inspect_text(
     shown_units = [units[i] for i in queries]
     every_key = [units[i] for i in range(len(units))]
     special = ~ordinary
-    special_weight = merge_queries(
-        reduction.weights[:, special].sum(axis=1)[:, None], rows.tolist(), shown_units
-    )
+    largest = heads.reduce == "max" and not heads.single
+    on_special = reduction.weights[:, special]
+    on_special = on_special.max(axis=1, initial=0.0) if largest else on_special.sum(axis=1)
+    special_weight = merge_queries(on_special[:, None], rows.tolist(), shown_units)
     matrix = {}
     for name, values in (
         ("weights", reduction.weights),
         ("contributions", reduction.contributions),
     ):
         merged = merge_queries(merge_keys(values, every_key), rows.tolist(), shown_units)
-        matrix[name] = renormalise(merged) if view.special == "hide" else merged
+        matrix[name] = renormalise(merged) if view.special == "hide" and not largest else merged
     plain = not view.words and view.special != "fold"
     scores = None
     if reduction.scores is not None and plain:
@@ -119,7 +120,13 @@ def inspect_text(
         scores=scores,
         rows=result_rows,
         shift=cosine(stacked, stacked[:1]).T,
-        notes=_notes(model, encoded, view, scores_lost=reduction.scores is not None and not plain),
+        notes=_notes(
+            model,
+            encoded,
+            view,
+            rescaled=not largest,
+            scores_lost=reduction.scores is not None and not plain,
+        ),
         line=line,
         by_head={}
         if matrices is None
@@ -186,11 +193,13 @@ def _query_row(
     return QueryRow(unit, top(contributions), top(weights), float(special_weight), telling)
 
 
-def _notes(model: Model, encoded: Encoded, view: View, *, scores_lost: bool) -> tuple[str, ...]:
+def _notes(
+    model: Model, encoded: Encoded, view: View, *, rescaled: bool, scores_lost: bool
+) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
     notes += encoded.notes
     if view.special != "show":
-        notes.append(describe_specials(view.special))
+        notes.append(describe_specials(view.special, rescaled=rescaled))
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
     return tuple(notes)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from attncli.model.config import ConfigReader
+from attncli.model.config import MAX_LAYERS, ConfigReader
 from attncli.model.families.bert import (
     BlockNames,
     block_sources,
@@ -52,9 +52,10 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     config.expect("layers_to_keep", [])
     config.count("type_vocab_size", 2)
     config.count("embedding_size", 128)
-    config.count("num_hidden_groups", 1)
+    config.count("num_hidden_groups", 1, most=MAX_LAYERS)
     spec = read_bert_like(config, "ALBERT", activation="gelu_new")
-    layers = spec.stack.layers * config.count("inner_group_num", 1)
+    inner = config.count("inner_group_num", 1, most=MAX_LAYERS // spec.stack.n_layers)
+    layers = spec.stack.layers * inner
     return replace(spec, stack=replace(spec.stack, layers=layers))
 
 

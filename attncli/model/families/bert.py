@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from attncli.model.config import ConfigReader
+from attncli.model.config import MAX_LAYERS, ConfigReader
 from attncli.model.families.names import linear, norm
 from attncli.model.ops import ACTIVATIONS
 from attncli.model.params import Source
@@ -66,7 +66,7 @@ def read_bert_like(
     return ModelSpec(
         family=family,
         stack=StackSpec(
-            layers=(LayerSpec(),) * config.count("num_hidden_layers"),
+            layers=(LayerSpec(),) * config.count("num_hidden_layers", most=MAX_LAYERS),
             d_model=d_model,
             n_heads=n_heads,
             n_kv_heads=n_heads,

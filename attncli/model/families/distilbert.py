@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from attncli.model.config import ConfigReader
+from attncli.model.config import MAX_LAYERS, ConfigReader
 from attncli.model.families.bert import (
     BlockNames,
     block_sources,
@@ -49,7 +49,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     return ModelSpec(
         family="DistilBERT",
         stack=StackSpec(
-            layers=(LayerSpec(),) * config.count("n_layers"),
+            layers=(LayerSpec(),) * config.count("n_layers", most=MAX_LAYERS),
             d_model=d_model,
             n_heads=n_heads,
             n_kv_heads=n_heads,

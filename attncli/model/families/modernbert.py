@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection
 
 from attncli.errors import ModelProblem, listing
-from attncli.model.config import ConfigReader
+from attncli.model.config import MAX_LAYERS, ConfigReader
 from attncli.model.families.bert import find_prefix
 from attncli.model.families.names import linear, norm, transpose
 from attncli.model.families.rotary import read_rope
@@ -119,7 +119,7 @@ def _rope(config: ConfigReader, head_dim: int, kind: str, base: float) -> RopeSp
 
 def _layer_types(config: ConfigReader) -> list[str]:
     """Return the kind of each layer, from either spelling."""
-    n_layers = config.count("num_hidden_layers")
+    n_layers = config.count("num_hidden_layers", most=MAX_LAYERS)
     every = config.count("global_attn_every_n_layers", 3)
     kinds = config.texts("layer_types")
     if kinds is None:
