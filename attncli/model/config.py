@@ -55,6 +55,8 @@ NEUTRAL = frozenset(
 """Keys that do not change attention weights or the residual stream of one text."""
 
 _NEUTRAL_PATTERN = re.compile(r".*(dropout|token_id)(_prob|_rate)?$|^_attn_.*")
+_OFF = {"is_encoder_decoder": False, "add_cross_attention": False, "is_decoder": False}
+"""Keys that say nothing when they have this value, and change the model with another."""
 MAX_COUNT = 10_000_000
 """Largest width, count or vocabulary believed of a config."""
 MAX_LAYERS = 10_000
@@ -188,6 +190,7 @@ class ConfigReader:
             if key not in self._read
             and value is not None
             and key not in NEUTRAL
+            and not (key in _OFF and value is _OFF[key])
             and not _NEUTRAL_PATTERN.fullmatch(key)
         }
         if unread:

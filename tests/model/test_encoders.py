@@ -132,6 +132,14 @@ def test_configuration_that_is_not_computed_is_refused(what: str) -> None:
         changed(name, **changes)
 
 
+@pytest.mark.parametrize("name", ["modernbert", "distilbert"])
+def test_key_of_two_stacks_passes_only_when_it_says_no(name: str) -> None:
+    assert changed(name, is_encoder_decoder=False, is_decoder=False)
+    for key in ("is_encoder_decoder", "is_decoder"):
+        with pytest.raises(ModelProblem, match=key):
+            changed(name, **{key: True})
+
+
 def test_rows_up_to_the_padding_are_no_places_for_tokens() -> None:
     assert changed("roberta")[0].n_positions == 14
     assert changed("roberta-pad-3-full")[0].n_positions == 12
