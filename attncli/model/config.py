@@ -55,6 +55,8 @@ NEUTRAL = frozenset(
 """Keys that do not change attention weights or the residual stream of one text."""
 
 _NEUTRAL_PATTERN = re.compile(r".*(dropout|token_id)(_prob|_rate)?$|^_attn_.*")
+_OFF = {"is_encoder_decoder": False, "add_cross_attention": False, "is_decoder": False}
+"""Keys that say nothing when they have this value, and change the model with another."""
 MAX_COUNT = 10_000_000
 """Largest width, count or vocabulary believed of a config."""
 MAX_LAYERS = 10_000
@@ -89,6 +91,10 @@ class ConfigReader:
     def has(self, key: str) -> bool:
         """Tell whether the key is there with a value other than null."""
         return self._values.get(key) is not None
+
+    def mentions(self, key: str) -> bool:
+        """Tell whether the key is there, be it with the value null."""
+        return key in self._values
 
     def count(
         self, key: str, default: int | None = None, *, least: int = 1, most: int = MAX_COUNT
@@ -129,6 +135,10 @@ class ConfigReader:
             raise self._wrong(key, value, "a string")
         return value
 
+    def is_text(self, key: str) -> bool:
+        """Tell whether the value is a string, for keys that have two spellings."""
+        return isinstance(self._values.get(key), str)
+
     def mapping(self, key: str) -> dict[str, Any] | None:
         """Return a map, or None when the key is absent or null."""
         self._read.add(key)
@@ -164,6 +174,10 @@ class ConfigReader:
                 "results would be wrong, so attn stops here."
             )
 
+    def pass_over(self, *keys: str) -> None:
+        """Mark keys that the family knows to leave the numbers alone."""
+        self._read.update(keys)
+
     def finish(self) -> None:
         """Refuse keys that nobody read and that are not known to leave the numbers alone.
 
@@ -176,6 +190,7 @@ class ConfigReader:
             if key not in self._read
             and value is not None
             and key not in NEUTRAL
+            and not (key in _OFF and value is _OFF[key])
             and not _NEUTRAL_PATTERN.fullmatch(key)
         }
         if unread:

@@ -1,6 +1,8 @@
-"""The feed-forward part of a block: one, gated or not, or a mixture of experts."""
+"""What a block does beside attention: linear maps, feed-forward part, experts, convolution."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +23,29 @@ def affine(x: Float[Array, "row input"], linear: Linear) -> Float[Array, "row ou
     y: Array = x @ linear[0]
     if linear[1] is not None:
         y += linear[1]
+    return y
+
+
+def convolve(
+    x: Float[Array, "row input"],
+    linear: tuple[Float[Array, "tap input output"], Float[Array, " output"] | None],
+    spans: Sequence[slice],
+) -> Float[Array, "row output"]:
+    """Mix each token with its neighbours in the same text: sum over taps of x W_tap, + b.
+
+    The middle tap meets the token itself; beyond the ends of a text stand zeros.
+    """
+    taps, bias = linear
+    y = np.zeros((len(x), taps.shape[2]), np.float32)
+    if bias is not None:
+        y += bias
+    for span in spans:
+        n = span.stop - span.start
+        for tap, weight in enumerate(taps):
+            shift = tap - len(taps) // 2
+            first, last = span.start + max(0, -shift), span.start + min(n, n - shift)
+            if first < last:
+                y[first:last] += x[first + shift : last + shift] @ weight
     return y
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from attncli._shapes import Float
 from attncli.errors import InputProblem
 from attncli.model.attention import attend
-from attncli.model.ffn import affine, feed_forward
+from attncli.model.ffn import affine, convolve, feed_forward
 from attncli.model.observe import Observer
-from attncli.model.ops import NORMS
+from attncli.model.ops import ACTIVATIONS, NORMS
 from attncli.model.params import LayerParams, Params, Workspace
 from attncli.model.position import bias_for
 from attncli.model.spec import ModelSpec, StackSpec
@@ -96,9 +96,15 @@ def _run_stack(
     _show(stack, 0, _final(stack, x) if n_layers == 0 else x)
     for i in range(max(last_state, last_layer + 1)):
         only_attention = i == last_layer and i >= last_state
-        x = _block(stack, workspace.layer(i), i, x, only_attention=only_attention)
+        layer = workspace.layer(i)
+        y = _block(stack, layer, i, x, only_attention=only_attention)
         if only_attention:
             break
+        if "conv.weight" in layer:
+            beside = convolve(x, layer.linear("conv"), stack.spans)
+            y = y + ACTIVATIONS[stack.spec.conv_activation](beside)
+            y = _norm(stack.spec, layer, "conv_residual", y)
+        x = y
         if i + 1 == n_layers:
             x = _final(stack, x)
         _show(stack, i + 1, x)
@@ -117,7 +123,7 @@ def _embed(
     x = params.rows(f"{prefix}embed.token", np.concatenate(ids))
     if spec.embed_scale != 1.0:
         x = x * np.float32(spec.embed_scale)
-    positions = np.concatenate([np.arange(len(i)) for i in ids])
+    positions = np.concatenate([_positions(i, spec.uncounted_token) for i in ids])
     if f"{prefix}embed.position" in params:
         x = x + params.rows(f"{prefix}embed.position", positions + spec.position_offset)
     elif spec.sinusoid:
@@ -128,6 +134,12 @@ def _embed(
     if f"{prefix}embed_proj.weight" in params:
         x = affine(x, params.linear(f"{prefix}embed_proj"))
     return x
+
+
+def _positions(ids: Sequence[int], uncounted: int | None) -> Array:
+    """Return 0, 1, 2 … for the tokens that count, and -1 for those that do not."""
+    counted = np.asarray(ids) != (-1 if uncounted is None else uncounted)
+    return np.where(counted, np.cumsum(counted), 0) - 1
 
 
 def sinusoids(positions: Array, width: int) -> Float[Array, "row width"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ def locate(name: str) -> Place:
     if path.suffix == ".npz":
         return Place(path.stem, "npz", path)
     if path.is_dir():
-        return Place(path.resolve().name, "folder", path)
+        return Place(path.resolve().name, "folder", _transformer_folder(path))
     if path.is_file():
         if path.name in ("config.json", "model.safetensors"):
             return locate(str(path.parent))
@@ -62,3 +63,27 @@ def locate(name: str) -> Place:
         f"{name}: no such model or path; expected {', '.join(bundled_names())}, a folder, an .npz "
         f"file, or random:d_model=64,heads=4.{did_you_mean(name, known)}"
     )
+
+
+def _transformer_folder(folder: Path) -> Path:
+    """Return the folder of the transformer itself.
+
+    sentence-transformers lists the steps of a model in modules.json; those saved before 2021
+    keep the first step, the transformer, in a folder of its own, such as 0_Transformer.
+
+    Raises:
+        ModelProblem: the first step is something else.
+    """
+    steps = folder / "modules.json"
+    if (folder / "config.json").exists() or not steps.is_file():
+        return folder
+    try:
+        first = json.loads(steps.read_bytes())[0]
+        kind, inner = first["type"], first["path"]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        raise ModelProblem(f"{steps}: not a list of steps, each with type and path.") from None
+    if not str(kind).endswith(".Transformer"):
+        raise ModelProblem(f"{steps}: the first step is {kind}, expected a Transformer.")
+    if not isinstance(inner, str) or inner != Path(inner).name:
+        raise ModelProblem(f"{steps}: path {inner!r} is not the name of a folder beside it.")
+    return folder / inner

@@ -156,6 +156,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": relu,
     "silu": silu,
     "swish": silu,
+    "tanh": np.tanh,
 }
 """Activation functions by the name that configurations use."""
 

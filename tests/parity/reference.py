@@ -41,7 +41,8 @@ def build(case: Case, seed: int = 0) -> PreTrainedModel:
             if parameter.ndim > 1:
                 parameter.copy_(0.15 * noise)
             else:
-                parameter.copy_(0.3 * noise + ("Norm" in name and name.endswith("weight")))
+                is_norm = "norm" in name.lower() and name.endswith("weight")
+                parameter.copy_(0.3 * noise + is_norm)
     return model
 
 

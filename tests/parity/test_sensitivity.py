@@ -99,6 +99,72 @@ SEEN_IN_RESIDUAL = {
 }
 
 
+def with_position_bias(**changes: Any) -> Defect:
+    """Change the kind of position bias."""
+
+    def change(spec: ModelSpec, _: Params) -> ModelSpec:
+        assert spec.stack.position_bias is not None
+        bias = replace(spec.stack.position_bias, **changes)
+        return replace(spec, stack=replace(spec.stack, position_bias=bias))
+
+    return change
+
+
+def with_model(**changes: Any) -> Defect:
+    """Change what the embedding is told."""
+    return lambda spec, _: replace(spec, **changes)
+
+
+def with_layers(**changes: Any) -> Defect:
+    """Change all layers alike."""
+
+    def change(spec: ModelSpec, _: Params) -> ModelSpec:
+        layers = tuple(replace(layer, **changes) for layer in spec.stack.layers)
+        return replace(spec, stack=replace(spec.stack, layers=layers))
+
+    return change
+
+
+def reads(name: str, other: str) -> Defect:
+    """Read a parameter from where another one stands."""
+
+    def mix_up(spec: ModelSpec, params: Params) -> ModelSpec:
+        params.sources = {**params.sources, name: params.sources[other]}
+        return spec
+
+    return mix_up
+
+
+ENCODER_DEFECTS: dict[str, tuple[str, Defect]] = {
+    "positions from the padding's row": ("roberta", with_model(position_offset=1)),
+    "padding counted": ("roberta", with_model(uncounted_token=None)),
+    "bias of the widening dropped": ("electra", without("embed_proj.bias")),
+    "one group for all": ("albert-groups", reads("4.attn.q.weight", "0.attn.q.weight")),
+    "inner blocks not told apart": ("albert-groups", reads("1.attn.q.weight", "0.attn.q.weight")),
+    "half the buckets": ("mpnet", with_position_bias(n_buckets=16)),
+    "buckets up to another distance": ("mpnet", with_position_bias(max_distance=64)),
+    "all layers global": ("modernbert", with_layers(window=None)),
+    "all layers local": ("modernbert", with_layers(window=2)),
+    "gate and value swapped": ("modernbert", reads("0.ffn.gate.weight", "0.ffn.up.weight")),
+    "query and key rows mixed up": ("modernbert", reads("1.attn.q.weight", "1.attn.k.weight")),
+    "no key asks for a position": ("deberta", with_position_bias(position_to_content=False)),
+    "no query asks for a position": ("deberta", with_position_bias(content_to_position=False)),
+    "terms not in the scale": ("deberta", with_stack(scale=8**-0.5)),
+    "no distance shared": ("deberta-v3", with_position_bias(n_buckets=0, n_positions=6)),
+    "buckets up to another distance, disentangled": (
+        "deberta-v3",
+        with_position_bias(n_positions=16),
+    ),
+    "table of positions not normalised": ("deberta-v3", without("position_norm.weight")),
+    "position keys projected as queries": (
+        "deberta-v3",
+        reads("0.attn.position_k.weight", "0.attn.q.weight"),
+    ),
+    "convolution dropped": ("deberta-v2-conv", without("0.conv.weight")),
+    "convolution not activated as told": ("deberta-v2-conv", with_stack(conv_activation="tanh")),
+}
+
+
 def _measure(defect: Defect, case: str = "bert-eps-tanh") -> dict[str, list[float]]:
     golden = read_golden(case)
     spec, params = golden.model()
@@ -118,6 +184,13 @@ def test_defect_shows_in_the_weights(name: str) -> None:
 def test_defect_of_the_last_layer_shows_in_the_residual_stream(name: str) -> None:
     defect = SEEN_IN_RESIDUAL[name]
     assert max(_measure(defect)["resid"]) > 3
+
+
+@pytest.mark.parametrize("name", ENCODER_DEFECTS)
+def test_defect_of_an_encoder_shows(name: str) -> None:
+    case, defect = ENCODER_DEFECTS[name]
+    measured = _measure(defect, case)
+    assert max(measured["weights"] + measured["resid"]) > 3
 
 
 def test_dropped_key_bias_shows_in_the_scores_alone() -> None:

@@ -18,9 +18,19 @@ from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
 REGISTRY = {
+    "albert": "albert",
     "attn-toy": "toy",
     "bert": "bert",
+    "camembert": "roberta",
+    "deberta": "deberta",
+    "deberta-v2": "deberta_v2",
+    "distilbert": "distilbert",
+    "electra": "electra",
     "llama": "llama",
+    "modernbert": "modernbert",
+    "mpnet": "mpnet",
+    "roberta": "roberta",
+    "xlm-roberta": "roberta",
 }
 """`model_type` of a configuration to the module that knows the family."""
 

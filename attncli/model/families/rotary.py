@@ -83,7 +83,7 @@ def _scaling(
             raise ModelProblem(f"{config.path}: rope scaling {kind!r} needs the numbers {name}.")
         return tuple(float(v) for v in value)
 
-    trained = int(number("original_max_position_embeddings", n_positions or 0))
+    trained = int(number("original_max_position_embeddings", float(n_positions or 0)))
     if kind == "linear":
         scaling = RopeScaling("linear", number("factor"))
     elif kind == "dynamic":
