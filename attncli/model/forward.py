@@ -91,7 +91,9 @@ def _run_stack(
     n_layers = stack.spec.n_layers
     last_state = max((max(o.states, default=-1) for o in everybody), default=-1)
     last_state = n_layers if to_the_end else last_state
-    last_layer = max((max(o.attention_layers, default=-1) for o in everybody), default=-1)
+    last_layer = max(
+        (max(o.attention_layers | o.output_layers, default=-1) for o in everybody), default=-1
+    )
     workspace = Workspace(stack.params, stack.prefix)
     _show(stack, 0, _final(stack, x) if n_layers == 0 else x)
     for i in range(max(last_state, last_layer + 1)):
@@ -227,7 +229,12 @@ def _attention(
             sinks=sinks,
             cross=cross,
         )
-    return mixed if projection is None else affine(mixed, projection)
+    out = mixed if projection is None else affine(mixed, projection)
+    for own, observers in zip(stack.spans, stack.observers, strict=True):
+        for observer in observers:
+            if i in observer.output_layers and (observer.kind == "cross") == cross:
+                observer.on_output(i, out[own])
+    return out
 
 
 def _qk_norm(spec: StackSpec, layer: LayerParams, slot: str, x: Array) -> Array:

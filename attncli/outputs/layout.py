@@ -86,6 +86,12 @@ def _spread(
     for number, at in enumerate(sorted(flexible, key=lambda at: natural[at])):
         found[at] = min(natural[at], left // (len(flexible) - number))
         left -= found[at]
+    # what is left goes to the texts that were cut
+    for at in kept:
+        if at not in flexible:
+            more = min(natural[at] - wanted[at], left)
+            wanted[at] += more
+            left -= more
     return [found.get(at, wanted[at]) for at in kept]
 
 
