@@ -7,6 +7,7 @@ pass shows of itself. They catch what a wrong mask, scale, projection or positio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from attncli.analyses.verification import Check, Verification
 from attncli.model.forward import Job, run
 from attncli.model.load import Model
 from attncli.model.observe import AttentionBlock, Observer
-from attncli.model.spec import DisentangledSpec, StackSpec
-from attncli.tokenize import Encoded
+from attncli.model.params import Params
+from attncli.model.spec import ModelSpec, StackSpec
 
 Array = np.ndarray
 
@@ -121,76 +122,96 @@ def verify_model(model: Model, text: str | None = None) -> Verification:
     Raises:
         InputProblem: the model cannot take the text.
     """
-    text = TEXT if text is None else text
-    encoded = model.encode(text)
-    which = "encoder" if model.spec.encoder is not None else "main"
-    stack = model.spec.encoder or model.spec.stack
-    identities = Identities(stack, len(encoded.ids), which=which)
-    prefix = "encoder." if which == "encoder" else ""
-    for i in range(stack.n_layers):
-        identities.output_bias[i] = model.params.get(f"{prefix}{i}.attn.o.bias")
-    _run(model, encoded.ids, [identities])
-    has_sinks = f"{prefix}0.attn.sinks" in model.params
-    worst = identities.worst
-    checks = [
-        Check("score", "cap(scale · Σ q k) + bias = score", worst["scores"], TOLERANCE),
-        Check("softmax", "exp(score) / Σ exp(score) = weight", worst["softmax"], TOLERANCE),
-        Check(
-            "rows",
-            "Σ weight = 1",
-            None if has_sinks else worst["rows"],
-            TOLERANCE,
-            "learned sinks take a share" if has_sinks else "",
-        ),
-        Check("masked keys", "weight = 0", worst["masked"], 0.0),
-        Check("heads", "Σ α f(x) + b = attention output", worst["output"], TOLERANCE),
-        _causality(model, stack, encoded.ids, which),
-        _distance(model, stack, encoded, which, prefix),
-        _company(model, stack, encoded.ids, which),
-    ]
     from attncli.analyses.reference import compare_with_transformers
 
+    text = TEXT if text is None else text
+    encoded = model.encode(text)
     found, reference = compare_with_transformers(model, encoded)
     return Verification(
         card=model.card(),
         text=text,
         n_tokens=len(encoded.ids),
-        checks=(*checks, *found),
+        checks=(*check_identities(model.spec, model.params, encoded.ids), *found),
         reference=reference,
     )
 
 
-def _causality(model: Model, stack: StackSpec, ids: Sequence[int], which: str) -> Check:
+def check_identities(spec: ModelSpec, params: Params, ids: Sequence[int]) -> list[Check]:
+    """Run every identity on one text of at least two tokens."""
+    subject = _Subject(spec, params)
+    identities = Identities(subject.stack, len(ids), which=subject.which)
+    for i in range(subject.stack.n_layers):
+        identities.output_bias[i] = params.get(f"{subject.prefix}{i}.attn.o.bias")
+    subject.run(ids, [identities])
+    worst = identities.worst
+    sinks = "learned sinks take a share" if subject.has_sinks else ""
+    return [
+        Check("score", "cap(scale · Σ q k) + bias = score", worst["scores"], TOLERANCE),
+        Check("softmax", "exp(score) / Σ exp(score) = weight", worst["softmax"], TOLERANCE),
+        Check("rows", "Σ weight = 1", None if sinks else worst["rows"], TOLERANCE, sinks),
+        Check("masked keys", "weight = 0", worst["masked"], 0.0),
+        Check("heads", "Σ α f(x) + b = attention output", worst["output"], TOLERANCE),
+        _causality(subject, ids),
+        _distance(subject, ids),
+        _company(subject, ids),
+    ]
+
+
+class _Subject:
+    """The stack that is verified: the only one, or the encoder of two."""
+
+    def __init__(self, spec: ModelSpec, params: Params) -> None:
+        self.spec, self.params = spec, params
+        self.which = "main" if spec.encoder is None else "encoder"
+        self.stack = spec.encoder or spec.stack
+        self.prefix = "" if spec.encoder is None else "encoder."
+        self.has_sinks = f"{self.prefix}0.attn.sinks" in params
+
+    def run(self, *texts: Sequence[int] | Sequence[Observer]) -> None:
+        """Run texts side by side; ids and observers of each in turn."""
+        pairs = zip(texts[::2], texts[1::2], strict=True)
+        run(self.spec, self.params, [self._job(ids, observers) for ids, observers in pairs])
+
+    def _job(self, ids: Any, observers: Any) -> Job:
+        if self.spec.encoder is not None:
+            return Job([], [], observers, source=list(ids))
+        return Job(list(ids), [0] * len(ids), observers)
+
+    def weights(self, n: int) -> Weights:
+        """Return an observer for a text of n tokens."""
+        return Weights(self.stack, n, which=self.which)
+
+
+def _causality(subject: _Subject, ids: Sequence[int]) -> Check:
     """A later token changes no earlier row."""
     formula = "row i knows tokens 0 … i only"
-    if not stack.causal:
+    if not subject.stack.causal:
         return Check("causality", formula, None, 0.0, "sees both ways")
-    other = [*ids[:-1], ids[0] if ids[0] != ids[-1] else (ids[-1] + 1) % model.spec.vocab_size]
-    a, b = (Weights(stack, len(ids), which=which) for _ in range(2))
-    _run(model, ids, [a])
-    _run(model, other, [b])
+    other = [*ids[:-1], ids[0] if ids[0] != ids[-1] else ids[-1] - 1 or 1]
+    a, b = subject.weights(len(ids)), subject.weights(len(ids))
+    subject.run(ids, [a])
+    subject.run(other, [b])
     changed = np.abs(a.weights[:, :, :-1] - b.weights[:, :, :-1]).max(initial=0.0)
     return Check("causality", formula, float(changed), 1e-6)
 
 
-def _distance(model: Model, stack: StackSpec, encoded: Encoded, which: str, prefix: str) -> Check:
+def _distance(subject: _Subject, ids: Sequence[int]) -> Check:
     """One token over and over: scores depend on the distance of two tokens only.
 
     Source: Gu et al. 2025. Every value is then the same, so every state is, at every layer.
     """
     formula = "one token repeated: score(i, j) = score(i − j)"
     why_not = ""
-    if f"{prefix}embed.position" in model.params or model.spec.sinusoid:
+    if f"{subject.prefix}embed.position" in subject.params or subject.spec.sinusoid:
         why_not = "positions are absolute"
-    elif not stack.causal and isinstance(stack.position_bias, DisentangledSpec):
-        why_not = "positions are disentangled"
-    elif f"{prefix}0.attn.sinks" in model.params:
+    elif subject.has_sinks:
         why_not = "learned sinks"
+    elif f"{subject.prefix}0.conv.weight" in subject.params:
+        why_not = "a convolution sees the borders"
     if why_not:
         return Check("distance", formula, None, 0.0, why_not)
-    ordinary = next(token.id for token in encoded.tokens if not token.special)
-    seen = Weights(stack, REPEATS, which=which)
-    _run(model, [ordinary] * REPEATS, [seen])
+    seen = subject.weights(REPEATS)
+    subject.run([ids[len(ids) // 2]] * REPEATS, [seen])
     # a bias counted from the first token adds the same to a whole row: compare with the diagonal
     scores = seen.scores - np.diagonal(seen.scores, axis1=2, axis2=3)[..., None]
     size = max(1.0, float(np.abs(scores[np.isfinite(scores)]).max()))
@@ -202,28 +223,10 @@ def _distance(model: Model, stack: StackSpec, encoded: Encoded, which: str, pref
     return Check("distance", formula, spread / size, 1e-4)
 
 
-def _company(model: Model, stack: StackSpec, ids: Sequence[int], which: str) -> Check:
+def _company(subject: _Subject, ids: Sequence[int]) -> Check:
     """A text gives the same numbers alone and beside another."""
-    alone, beside, other = (Weights(stack, len(ids), which=which) for _ in range(3))
-    _run(model, ids, [alone])
-    _run(model, ids, [beside], also=(list(ids[::-1]), other))
+    alone, beside, other = (subject.weights(len(ids)) for _ in range(3))
+    subject.run(ids, [alone])
+    subject.run(ids, [beside], ids[::-1], [other])
     changed = float(np.abs(alone.weights - beside.weights).max())
     return Check("company", "a text alone = beside another", changed, TOLERANCE)
-
-
-def _run(
-    model: Model,
-    ids: Sequence[int],
-    observers: Sequence[Observer],
-    also: tuple[Sequence[int], Observer] | None = None,
-) -> None:
-    jobs = [_job(model, ids, observers)]
-    if also is not None:
-        jobs.append(_job(model, also[0], [also[1]]))
-    run(model.spec, model.params, jobs)
-
-
-def _job(model: Model, ids: Sequence[int], observers: Sequence[Observer]) -> Job:
-    if model.spec.encoder is not None:
-        return Job([], [], observers, source=list(ids))
-    return Job(list(ids), [0] * len(ids), observers)
