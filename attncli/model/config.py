@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ NEUTRAL = frozenset(
         "_name_or_path",
         "architectures",
         "auto_map",
+        "cache_implementation",
         "chunk_size_feed_forward",
         "classifier_dropout",
         "dtype",
@@ -27,14 +28,17 @@ NEUTRAL = frozenset(
         "id2label",
         "initializer_factor",
         "initializer_range",
+        "is_llama_config",
         "label2id",
         "language",
         "max_length",
+        "max_sequence_length",
         "model_type",
         "name",
         "num_labels",
         "output_attentions",
         "output_hidden_states",
+        "output_router_logits",
         "pooler_fc_size",
         "pooler_num_attention_heads",
         "pooler_num_fc_layers",
@@ -42,13 +46,18 @@ NEUTRAL = frozenset(
         "pooler_type",
         "problem_type",
         "return_dict",
+        "router_aux_loss_coef",
+        "router_jitter_noise",
         "sentence_transformers",
         "task_specific_params",
         "tie_word_embeddings",
         "tokenizer_class",
         "torch_dtype",
         "torchscript",
+        "transformers.js_config",
         "transformers_version",
+        "unsloth_fixed",
+        "unsloth_version",
         "use_cache",
     ]
 )
@@ -67,6 +76,8 @@ class ConfigReader:
         self._values = values
         self.path = path
         self._read: set[str] = set()
+        self._defaults: dict[str, Any] = {}
+        self._inner: dict[str, ConfigReader] = {}
 
     @classmethod
     def from_file(cls, path: Path) -> ConfigReader:
@@ -85,9 +96,30 @@ class ConfigReader:
             raise ModelProblem(f"{path}: found {type(values).__name__}, expected a JSON object.")
         return cls(values, path)
 
+    def assume(self, defaults: Mapping[str, Any]) -> None:
+        """Give values of absent keys: those of the reference's configuration class.
+
+        Many published configs leave out what equals a default. A key that is there with null
+        stays null: `sliding_window: null` switches a window off that the class has by default.
+        """
+        self._defaults |= defaults
+
+    def inner(self, key: str) -> ConfigReader:
+        """Return the reader of a configuration inside this one; `finish` finishes it too."""
+        if key not in self._inner:
+            values = self.mapping(key)
+            if values is None:
+                raise ModelProblem(f"{self.path}: the key {key} is missing.")
+            self._inner[key] = ConfigReader(values, f"{self.path}, {key}")
+        return self._inner[key]
+
+    def ignore(self, *keys: str) -> None:
+        """Mark keys as knowingly left unread."""
+        self._read |= set(keys)
+
     def has(self, key: str) -> bool:
         """Tell whether the key is there with a value other than null."""
-        return self._values.get(key) is not None
+        return self._peek(key) is not None
 
     def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
         """Return a whole number from `least` to MAX_COUNT."""
@@ -128,20 +160,27 @@ class ConfigReader:
 
     def mapping(self, key: str) -> dict[str, Any] | None:
         """Return a map, or None when the key is absent or null."""
-        self._read.add(key)
-        value = self._values.get(key)
+        value = self._value(key)
         if value is not None and not isinstance(value, dict):
             raise self._wrong(key, value, "a map")
         return value
 
     def texts(self, key: str) -> list[str] | None:
         """Return a list of strings, or None when the key is absent or null."""
-        self._read.add(key)
-        value = self._values.get(key)
+        value = self._value(key)
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(key, value, "a list of strings")
+        return value
+
+    def counts(self, key: str) -> list[int] | None:
+        """Return a list of whole numbers from 0, or None when the key is absent or null."""
+        value = self._value(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(type(i) is int and i >= 0 for i in value):
+            raise self._wrong(key, value, "a list of whole numbers from 0")
         return value
 
     def divides(self, whole: str, part: str) -> None:
@@ -152,8 +191,7 @@ class ConfigReader:
 
     def expect(self, key: str, *expected: Any) -> None:
         """Read a key that is only supported with these values, or absent."""
-        self._read.add(key)
-        value = self._values.get(key)
+        value = self._value(key)
         if value is not None and value not in expected:
             values = " or ".join(json.dumps(e) for e in expected)
             raise ModelProblem(
@@ -175,15 +213,23 @@ class ConfigReader:
             and key not in NEUTRAL
             and not _NEUTRAL_PATTERN.fullmatch(key)
         }
+        for reader in self._inner.values():
+            reader.finish()
         if unread:
             raise ModelProblem(
                 f"{self.path}: attn does not know what these keys change: {listing(unread)}. "
                 "Results could be wrong, so attn stops here; remove a key if it does not matter."
             )
 
-    def _get(self, key: str, default: Any) -> Any:
+    def _value(self, key: str) -> Any:
         self._read.add(key)
-        value = self._values.get(key)
+        return self._peek(key)
+
+    def _peek(self, key: str) -> Any:
+        return self._values[key] if key in self._values else self._defaults.get(key)
+
+    def _get(self, key: str, default: Any) -> Any:
+        value = self._value(key)
         if value is None:
             value = default
         if value is None:

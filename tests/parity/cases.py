@@ -39,3 +39,88 @@ CASES = [
     # as many tokens as there are positions
     Case("bert-silu-full", "bert", {**TINY_BERT, "hidden_act": "silu"}, tuple(range(3, 19))),
 ]
+
+TINY_LLAMA = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "max_position_embeddings": 32,
+}
+ONE_LAYER = {**TINY_LLAMA, "num_hidden_layers": 1}
+LONG = tuple((7 * i + 3) % 40 for i in range(20))
+"""More tokens than the models with scaled positions were first trained on."""
+
+
+def rope(kind: str, **settings: Any) -> dict[str, Any]:
+    """One layer whose positions are scaled, first trained on 8 tokens unless said otherwise."""
+    parameters = {"rope_theta": 100.0, "rope_type": kind, **settings}
+    return {**ONE_LAYER, "head_dim": 8, "rope_parameters": parameters}
+
+
+YARN = {"factor": 4.0, "original_max_position_embeddings": 8, "beta_fast": 1.5, "beta_slow": 0.25}
+LONGROPE = {
+    "short_factor": [1.0, 1.5, 2.0, 3.0],
+    "long_factor": [1.0, 2.0, 5.0, 9.0],
+    "original_max_position_embeddings": 12,
+}
+LLAMA3 = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+
+LLAMA_CASES = [
+    Case("llama", "llama", TINY_LLAMA),
+    Case(
+        "llama-mqa-biases-head-dim",
+        "llama",
+        {
+            **TINY_LLAMA,
+            "num_attention_heads": 3,
+            "num_key_value_heads": 1,
+            "hidden_size": 15,
+            "head_dim": 6,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "hidden_act": "gelu",
+            "rms_norm_eps": 0.01,
+        },
+    ),
+    Case("llama-linear", "llama", rope("linear", factor=2.0), LONG),
+    # short texts are not stretched: 32 positions are trained, 20 tokens stay as they are
+    Case("llama-dynamic-short", "llama", rope("dynamic", factor=3.0), LONG),
+    Case(
+        "llama-dynamic-long",
+        "llama",
+        {**rope("dynamic", factor=3.0), "max_position_embeddings": 12},
+        LONG,
+    ),
+    Case("llama-llama3", "llama", rope("llama3", **LLAMA3), LONG),
+    Case("llama-yarn", "llama", rope("yarn", **YARN), LONG),
+    Case("llama-yarn-untruncated", "llama", rope("yarn", **YARN, truncate=False), LONG),
+    Case(
+        "llama-yarn-mscale",
+        "llama",
+        rope("yarn", **YARN, mscale=0.7, mscale_all_dim=1.3),
+        LONG,
+    ),
+    Case("llama-yarn-explicit", "llama", rope("yarn", **YARN, attention_factor=1.25), LONG),
+    Case("llama-longrope-short", "llama", rope("longrope", **LONGROPE), LONG[:12]),
+    Case("llama-longrope-long", "llama", rope("longrope", **LONGROPE, factor=4.0), LONG),
+    Case(
+        "llama-old-spelling",
+        "llama",
+        {
+            **ONE_LAYER,
+            "rope_theta": 500.0,
+            "rope_scaling": {"type": "yarn", "factor": 4.0},
+            "original_max_position_embeddings": 8,
+        },
+        LONG,
+    ),
+]
+CASES += LLAMA_CASES

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families.names import linear, norm
 from attncli.model.families.rotary import read_rope
@@ -21,26 +22,70 @@ from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 _IGNORED = re.compile(r"(model\.)?(lm_head\.weight|layers\.\d+\.self_attn\.rotary_emb\.inv_freq)$")
 
 
+SIZES = {
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-6,
+    "hidden_act": "silu",
+}
+"""What the reference's configuration class takes for absent keys."""
+
+
 def read_spec(config: ConfigReader) -> ModelSpec:
     """Turn a Llama configuration into a spec."""
+    config.assume(SIZES)
     config.flag("attention_bias", False)
     config.flag("mlp_bias", False)
-    config.expect("pretraining_tp", 1)
+    config.ignore("pretraining_tp")
+    config.expect("rope_interleaved", False)
     return read_llama_like(config, "Llama")
 
 
 def read_llama_like(
-    config: ConfigReader, family: str, *, activation_key: str = "hidden_act", base: float = 10_000.0
+    config: ConfigReader,
+    family: str,
+    *,
+    activation_key: str = "hidden_act",
+    base: float = 10_000.0,
+    partial: float | None = None,
+    layer_type: str = "full_attention",
 ) -> ModelSpec:
-    """Read what Llama and its relatives share; a relative changes the result with `replace`."""
+    """Read what Llama and its relatives share; a relative changes the result with `replace`.
+
+    Args:
+        config: the configuration, with the family's defaults assumed.
+        family: name for people.
+        activation_key: key that names the activation function.
+        base: of the rotary positions where the configuration names none.
+        partial: part of a head that turns, where the configuration names none; None: the
+            reference turns whole heads whatever the configuration says, so all else is refused.
+        layer_type: kind of layer whose rotary settings are read.
+    """
     d_model, n_heads = config.count("hidden_size"), config.count("num_attention_heads")
     n_kv_heads = config.count("num_key_value_heads", n_heads)
+    if config.has("num_key_value_heads"):
+        config.divides("num_attention_heads", "num_key_value_heads")
     if not config.has("head_dim"):
         config.divides("hidden_size", "num_attention_heads")
     head_dim = config.count("head_dim", d_model // n_heads)
     n_positions = config.count("max_position_embeddings", 2048)
-    rope = read_rope(config, head_dim, "full_attention", base=base, n_positions=n_positions)
-    config.flag("tie_word_embeddings", False)
+    rope = read_rope(
+        config,
+        head_dim,
+        layer_type,
+        base=base,
+        partial=1.0 if partial is None else partial,
+        n_positions=n_positions,
+    )
+    if partial is None and rope.dim != head_dim:
+        raise ModelProblem(
+            f"{config.path}: partial_rotary_factor is not supported in {family}, whose reference "
+            "turns whole heads; results would be wrong, so attn stops here."
+        )
     return ModelSpec(
         family=family,
         stack=StackSpec(
@@ -52,7 +97,7 @@ def read_llama_like(
             scale=head_dim**-0.5,
             causal=True,
             norm="rms",
-            eps=config.number("rms_norm_eps", 1e-6),
+            eps=config.number("rms_norm_eps", 1e-6, least=0.0),
             activation=config.choice(activation_key, ACTIVATIONS, "silu"),
             d_ff=config.count("intermediate_size"),
         ),
@@ -95,9 +140,7 @@ def llama_like_sources(
         layer = f"{prefix}layers.{i}"
         for role, width in (("q", q_width), ("k", kv_width), ("v", kv_width)):
             tensor = f"{layer}.self_attn.{role}_proj"
-            found |= linear(
-                f"{i}.attn.{role}", tensor, d_model, width, bias=qkv_bias
-            )
+            found |= linear(f"{i}.attn.{role}", tensor, d_model, width, bias=qkv_bias)
         tensor = f"{layer}.self_attn.o_proj"
         found |= linear(f"{i}.attn.o", tensor, q_width, d_model, bias=o_bias)
         found |= norm(f"{i}.attn_in", f"{layer}.input_layernorm", d_model, bias=False)
