@@ -7,6 +7,7 @@ without it would be silently wrong.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -121,19 +122,29 @@ class ConfigReader:
         """Tell whether the key is there with a value other than null."""
         return self._peek(key) is not None
 
-    def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
-        """Return a whole number from `least` to MAX_COUNT."""
+    def count(
+        self, key: str, default: int | None = None, *, least: int = 1, most: int = MAX_COUNT
+    ) -> int:
+        """Return a whole number from `least` to `most`."""
         value = self._get(key, default)
-        if type(value) is not int or not least <= value <= MAX_COUNT:
-            raise self._wrong(key, value, f"a whole number from {least:,} to {MAX_COUNT:,}")
+        if type(value) is not int or not least <= value <= most:
+            raise self._wrong(key, value, f"a whole number from {least:,} to {most:,}")
         return value
 
-    def number(self, key: str, default: float | None = None, *, least: float = -1e30) -> float:
-        """Return a finite number that is `least` or more."""
+    def number(
+        self,
+        key: str,
+        default: float | None = None,
+        *,
+        least: float = -1e30,
+        above: float = -math.inf,
+    ) -> float:
+        """Return a finite number that is `least` or more, and more than `above`."""
         value = self._get(key, default)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not least <= value < 1e30:
+        if not is_number or not least <= value < 1e30 or value <= above:
             expected = "a number" if least <= -1e30 else f"a number from {least:g}"
+            expected += f" above {above:g}" if above > -math.inf else ""
             raise self._wrong(key, value, expected)
         return float(value)
 
@@ -193,7 +204,7 @@ class ConfigReader:
         """Read a key that is only supported with these values, or absent."""
         value = self._value(key)
         if value is not None and value not in expected:
-            values = " or ".join(json.dumps(e) for e in expected)
+            values = " or ".join(json.dumps(e) for e in expected) or "none"
             raise ModelProblem(
                 f"{self.path}: {key} {_short(value)} is not supported (expected {values}); "
                 "results would be wrong, so attn stops here."

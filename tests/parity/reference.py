@@ -33,7 +33,9 @@ class Reference:
 def build(case: Case, seed: int = 0) -> PreTrainedModel:
     """Return the case's model in eager float32, every parameter randomised."""
     config = AutoConfig.for_model(case.model_type, **case.config)
-    model = AutoModel.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    model = AutoModel.from_config(
+        config, attn_implementation="eager", experts_implementation="eager", dtype=torch.float32
+    ).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -96,7 +96,7 @@ class _Settings:
 
     def number(self, name: str, default: float | None = None) -> float:
         """Return a finite number above 0."""
-        value = self.values.pop(name, None)
+        value: Any = self.values.pop(name, None)
         value = default if value is None else value
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 < value < 1e30:
