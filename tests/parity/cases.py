@@ -228,7 +228,6 @@ LLAMA_LIKE_CASES = [
         {
             **GEMMA,
             "num_attention_heads": 2,
-            "num_hidden_layers": 3,
             "sliding_window": 4,
             "query_pre_attn_scalar": 13,
             "attn_logit_softcapping": 1.5,
@@ -266,7 +265,6 @@ LLAMA_LIKE_CASES = [
         "gemma3_text",
         {
             **GEMMA,
-            "num_hidden_layers": 3,
             "sliding_window": 4,
             "sliding_window_pattern": 2,
             "rope_theta": 900.0,
