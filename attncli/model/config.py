@@ -64,6 +64,47 @@ NEUTRAL = frozenset(
 )
 """Keys that do not change attention weights or the residual stream of one text."""
 
+GENERATION = frozenset(
+    [
+        "bad_words_ids",
+        "begin_suppress_tokens",
+        "diversity_penalty",
+        "do_sample",
+        "early_stopping",
+        "encoder_no_repeat_ngram_size",
+        "exponential_decay_length_penalty",
+        "length_penalty",
+        "min_length",
+        "no_repeat_ngram_size",
+        "num_beam_groups",
+        "num_beams",
+        "num_return_sequences",
+        "output_scores",
+        "prefix",
+        "remove_invalid_values",
+        "repetition_penalty",
+        "return_dict_in_generate",
+        "suppress_tokens",
+        "temperature",
+        "top_k",
+        "top_p",
+        "typical_p",
+    ]
+)
+"""Keys of text generation, which configurations before 2023 hold too."""
+
+UNUSED = {
+    "add_cross_attention": False,
+    "cross_attention_hidden_size": None,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "pruned_heads": {},
+    "tf_legacy_loss": False,
+    "tie_encoder_decoder": False,
+    "use_bfloat16": False,
+}
+"""Keys that change nothing with these values, which many files write out."""
+
 _NEUTRAL_PATTERN = re.compile(r".*(dropout|token_id)(_prob|_rate)?$|^_attn_.*")
 MAX_COUNT = 10_000_000
 """Largest width, count or vocabulary believed of a config."""
@@ -117,6 +158,13 @@ class ConfigReader:
     def ignore(self, *keys: str) -> None:
         """Mark keys as knowingly left unread."""
         self._read |= set(keys)
+
+    def look(self, *path: str) -> Any:
+        """Return what stands under a path of keys, or None; no key counts as read."""
+        value: Any = self._values
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
 
     def has(self, key: str) -> bool:
         """Tell whether the key is there with a value other than null."""
@@ -221,7 +269,8 @@ class ConfigReader:
             for key, value in self._values.items()
             if key not in self._read
             and value is not None
-            and key not in NEUTRAL
+            and key not in NEUTRAL | GENERATION
+            and not (key in UNUSED and value == UNUSED[key])
             and not _NEUTRAL_PATTERN.fullmatch(key)
         }
         for reader in self._inner.values():

@@ -14,6 +14,7 @@ from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.params import Params, bind
+from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
@@ -111,8 +112,7 @@ def load(name: str | None = None) -> Model:
         return _assemble(
             place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer
         )
-    config = ConfigReader.from_file(place.path / "config.json")
-    return _assemble(place, config, open_weights(place.path), None)
+    return _assemble(place, *open_folder(place.path), None)
 
 
 def _initialised(place: Place) -> Model:
@@ -151,6 +151,17 @@ def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params
     spec = family.read_spec(config)
     config.finish()
     return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+
+
+def open_folder(folder: Path) -> tuple[ConfigReader, SafetensorsFile]:
+    """Open configuration and weights of a folder; nothing is said about tensors before the config.
+
+    Raises:
+        ModelProblem: one of the two cannot be read, or the weights are quantised.
+    """
+    config = ConfigReader.from_file(folder / "config.json")
+    refuse_quantised(config)
+    return config, open_weights(folder)
 
 
 def open_weights(folder: Path) -> SafetensorsFile:
