@@ -93,7 +93,7 @@ GENERATION = frozenset(
 )
 """Keys of text generation, which configurations before 2023 hold too."""
 
-UNUSED = {
+UNUSED: dict[str, Any] = {
     "add_cross_attention": False,
     "cross_attention_hidden_size": None,
     "is_decoder": False,

@@ -141,13 +141,13 @@ def test_configuration_inside_another_is_read_and_finished_like_any() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), True])
 def test_number_must_be_above_its_bound(value: float) -> None:
-    with pytest.raises(ModelProblem, match="scalar is .*, expected a number above 0"):
+    with pytest.raises(ModelProblem, match=r"scalar is .*, expected a number above 0"):
         ConfigReader({"scalar": value}, "config.json").number("scalar", above=0.0)
 
 
 @pytest.mark.parametrize("value", ["1", 1, [1, -1], [1.0], [True]])
 def test_list_of_counts_holds_nothing_else(value: object) -> None:
-    with pytest.raises(ModelProblem, match="layers is .*, expected a list of whole numbers"):
+    with pytest.raises(ModelProblem, match=r"layers is .*, expected a list of whole numbers"):
         ConfigReader({"layers": value}, "config.json").counts("layers")
 
 
