@@ -17,6 +17,7 @@ from attncli.errors import ModelProblem, listing
 
 NEUTRAL = frozenset(
     [
+        "_flash_attn_2_enabled",
         "_name_or_path",
         "architectures",
         "auto_map",
@@ -36,6 +37,7 @@ NEUTRAL = frozenset(
         "max_sequence_length",
         "model_type",
         "name",
+        "neftune_noise_alpha",
         "num_labels",
         "output_attentions",
         "output_hidden_states",
@@ -45,6 +47,7 @@ NEUTRAL = frozenset(
         "pooler_num_fc_layers",
         "pooler_size_per_head",
         "pooler_type",
+        "pretraining_tp",
         "problem_type",
         "return_dict",
         "router_aux_loss_coef",

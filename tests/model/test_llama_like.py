@@ -245,7 +245,7 @@ def test_experts_of_qwen_stand_one_by_one_in_files(name: str) -> None:
     assert_same(name, golden, run_golden(golden))
 
 
-@pytest.mark.parametrize("name", ["llava", "mistral3", "gemma3-multimodal"])
+@pytest.mark.parametrize("name", ["llava", "mistral3", "gemma3-multimodal", "internvl"])
 @pytest.mark.parametrize(
     ("text", "vision"),
     [
@@ -266,6 +266,17 @@ def test_text_part_is_found_under_every_prefix(name: str, text: str, vision: str
     golden.tensors["lm_head.weight"] = golden.tensors["language_model.lm_head.weight"] = head
     assert any("vision_tower" in tensor for tensor in golden.tensors)
     assert_same(name, golden, run_golden(golden))
+
+
+def test_text_part_of_smolvlm_stands_where_its_files_have_it() -> None:
+    golden = renamed(read_golden("smolvlm"), lambda name: f"model.{name}")
+    golden.tensors["lm_head.weight"] = golden.tensors["model.text_model.embed_tokens.weight"]
+    assert any(name.startswith("model.connector.") for name in golden.tensors)
+    golden.config["text_config"] |= {"qk_layer_norms": False, "perceiver_config": {"depth": 3}}
+    assert_same("smolvlm", golden, run_golden(golden))
+    golden.config["text_config"]["qk_layer_norms"] = True
+    with pytest.raises(ModelProblem, match="text_config: qk_layer_norms"):
+        golden.model()
 
 
 def test_layers_of_the_vision_tower_are_not_counted_and_its_keys_not_read() -> None:

@@ -354,6 +354,56 @@ LLAMA_LIKE_CASES = [
         },
     ),
     Case(
+        "llava-next",
+        "llava_next",
+        {
+            "text_config": {"model_type": "mistral", **ONE_LAYER, "sliding_window": 4},
+            "vision_config": {"model_type": "clip_vision_model", **TINY_VISION},
+            "image_token_index": 39,
+            "image_grid_pinpoints": [[4, 4]],
+        },
+    ),
+    Case(
+        "llava-onevision",
+        "llava_onevision",
+        {
+            "text_config": {"model_type": "qwen2", **ONE_LAYER},
+            "vision_config": {"model_type": "siglip_vision_model", **TINY_VISION},
+            "image_token_index": 39,
+            "video_token_index": 38,
+            "image_grid_pinpoints": [[4, 4]],
+        },
+    ),
+    Case(
+        "internvl",
+        "internvl",
+        {
+            "text_config": {"model_type": "qwen3", **ONE_LAYER, "head_dim": 6},
+            "vision_config": {**TINY_VISION, "image_size": [4, 4], "patch_size": [4, 4]},
+            "image_token_id": 38,
+        },
+    ),
+    Case(
+        "idefics3",
+        "idefics3",
+        {
+            "text_config": {"model_type": "llama", **ONE_LAYER, "pad_token_id": 0},
+            "vision_config": TINY_VISION,
+            "image_token_id": 39,
+            "scale_factor": 1,
+        },
+    ),
+    Case(
+        "smolvlm",
+        "smolvlm",
+        {
+            "text_config": {"model_type": "llama", **ONE_LAYER, "pad_token_id": 0},
+            "vision_config": TINY_VISION,
+            "image_token_id": 39,
+            "scale_factor": 1,
+        },
+    ),
+    Case(
         "gemma3-multimodal",
         "gemma3",
         {

@@ -26,8 +26,12 @@ REGISTRY = {
     "gemma3_text": "gemma3",
     "gpt_oss": "gpt_oss",
     "granite": "granite",
+    "idefics3": "multimodal",
+    "internvl": "multimodal",
     "llama": "llama",
     "llava": "multimodal",
+    "llava_next": "multimodal",
+    "llava_onevision": "multimodal",
     "ministral": "ministral",
     "mistral": "mistral",
     "mistral3": "multimodal",
@@ -39,6 +43,7 @@ REGISTRY = {
     "qwen3": "qwen3",
     "qwen3_moe": "qwen_moe",
     "smollm3": "smollm3",
+    "smolvlm": "multimodal",
 }
 """`model_type` of a configuration to the module that knows the family."""
 

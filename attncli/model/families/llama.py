@@ -41,7 +41,6 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     config.assume(SIZES)
     config.flag("attention_bias", False)
     config.flag("mlp_bias", False)
-    config.ignore("pretraining_tp")
     config.expect("rope_interleaved", False)
     return read_llama_like(config, "Llama")
 

@@ -1,8 +1,10 @@
 """Models that see images and text, their text part alone: as the family of their text_config.
 
-Reference: transformers/models/llava, gemma3, mistral3 (5.24), given text only. Honoured: all keys
-of text_config. The language model stands under language_model.model. in older files, under
-model.language_model. in newer ones. Ignored tensors: vision tower, projector, lm_head.
+Reference: transformers/models/llava, llava_next, llava_onevision, gemma3, mistral3, internvl,
+idefics3, smolvlm (5.24), given text only. Honoured: all keys of text_config. The language model
+stands under language_model.model. in older files, under model.language_model. in newer ones, under
+model.text_model. in Idefics 3 and SmolVLM. Refused: qk_layer_norms, use_resampler, other families
+inside. Ignored tensors: vision tower, projector, lm_head.
 """
 
 from __future__ import annotations
@@ -20,30 +22,50 @@ from attncli.model.spec import ModelSpec
 
 TEXT = {
     "gemma3": "gemma3_text",
+    "idefics3": "llama",
+    "internvl": "qwen2",
     "llava": "llama",
+    "llava_next": "llama",
+    "llava_onevision": "qwen2",
     "mistral3": "mistral",
+    "smolvlm": "llama",
 }
 """Whole models, and the family of their text part where text_config does not name it."""
 FAMILIES = ("gemma3_text", "llama", "mistral", "qwen2", "qwen3")
 """Text parts that are read."""
-PREFIXES = ("language_model.model.", "model.language_model.", "language_model.")
-"""What the names of the text part begin with; the last: a model saved without its head."""
-_VISION = re.compile(r"(model\.)?(vision_tower|vision_model|multi_modal_projector)\.")
+PREFIXES = (
+    "language_model.model.",
+    "model.language_model.",
+    "model.text_model.",
+    "language_model.",
+    "text_model.",
+)
+"""What the names of the text part begin with; the last two: a model saved without its head."""
+_VISION = re.compile(
+    r"(model\.)?((vision_tower|vision_model|multi_modal_projector|connector)\.|image_newline$)"
+)
 _HEAD = re.compile(r"(language_model\.)?lm_head\.weight$")
 _KEYS = (
     "boi_token_index",
+    "downsample_ratio",
     "eoi_token_index",
     "ignore_index",
     "image_grid_pinpoints",
     "image_seq_length",
+    "image_token_id",
     "image_token_index",
     "mm_tokens_per_image",
     "multimodal_projector_bias",
     "projector_hidden_act",
+    "scale_factor",
     "spatial_merge_size",
+    "use_image_newline_parameter",
+    "video_token_index",
+    "vision_aspect_ratio",
     "vision_config",
     "vision_feature_layer",
     "vision_feature_select_strategy",
+    "vocab_size",
 )
 """Keys that only change what images do."""
 
@@ -72,6 +94,10 @@ def ignored(name: str) -> bool:
 def _text_family(config: ConfigReader) -> Family:
     text = config.inner("text_config")
     text.assume({"model_type": TEXT[config.text("model_type")]})
+    # left over from training the whole model (Idefics 3)
+    text.ignore("perceiver_config", "pixel_shuffle_factor")
+    text.expect("qk_layer_norms", False)
+    text.expect("use_resampler", False)
     model_type = text.text("model_type")
     if model_type not in FAMILIES:
         raise ModelProblem(

@@ -34,7 +34,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     config.assume(SIZES)
     config.flag("attention_bias", False)
     config.flag("mlp_bias", False)
-    config.ignore("pretraining_tp", "max_window_layers")
+    config.ignore("max_window_layers")
     spec = read_llama_like(config, "SmolLM3", base=2_000_000.0)
     n_layers = spec.stack.n_layers
     interval = config.count("no_rope_layer_interval")
