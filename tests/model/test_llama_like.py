@@ -153,9 +153,18 @@ def test_gemma3_spells_two_kinds_of_positions_in_two_ways() -> None:
     [
         ("llama", 1e4),
         ("mistral", 1e4),
+        ("ministral", 1e4),
         ("mixtral", 1e6),
         ("qwen2", 1e4),
+        ("qwen2_moe", 1e4),
+        ("qwen3", 1e4),
+        ("qwen3_moe", 1e4),
         ("smollm3", 2e6),
+        ("gemma", 1e4),
+        ("gemma2", 1e4),
+        ("olmo", 1e4),
+        ("olmo2", 1e4),
+        ("granite", 1e4),
         ("gpt_oss", 150_000.0),
     ],
 )
