@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from attncli.checkpoints.arrays import ArrayStore
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families import find_family
-from attncli.model.load import load, resolve
+from attncli.model.load import resolve
 from attncli.model.spec import ModelSpec, RopeSpec
-from tests.parity.cases import GEMMA, TINY_LLAMA, TINY_VISION
-from tests.parity.comparison import Golden, assert_same, read_golden, run_golden
-from tests.toys import Tensors, record, write_folder
+from tests.parity.cases import GEMMA, TINY_LLAMA
+from tests.parity.comparison import assert_same, read_golden, renamed, run_golden
+from tests.toys import Tensors, record
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 
@@ -32,12 +31,6 @@ def read(model_type: str, **values: Any) -> ModelSpec:
 
 def windows(model_type: str, **values: Any) -> list[int | None]:
     return [layer.window for layer in read(model_type, **values).stack.layers]
-
-
-def renamed(golden: Golden, rename: Callable[[str], str]) -> Golden:
-    """Return a golden case with other tensor names."""
-    golden.tensors = {rename(name): values for name, values in golden.tensors.items()}
-    return golden
 
 
 @pytest.mark.parametrize(
@@ -252,110 +245,6 @@ def test_experts_of_qwen_stand_one_by_one_in_files(name: str) -> None:
             apart[f"model.{tensor}"] = values
     golden.tensors = apart
     assert_same(name, golden, run_golden(golden))
-
-
-@pytest.mark.parametrize("name", ["llava", "mistral3", "gemma3-multimodal", "internvl"])
-@pytest.mark.parametrize(
-    ("text", "vision"),
-    [
-        ("language_model.model.", ""),
-        ("model.language_model.", "model."),
-        ("language_model.", ""),
-    ],
-)
-def test_text_part_is_found_under_every_prefix(name: str, text: str, vision: str) -> None:
-    golden = read_golden(name)
-
-    def rename(tensor: str) -> str:
-        inside = tensor.removeprefix("language_model.")
-        return f"{vision}{tensor}" if inside == tensor else f"{text}{inside}"
-
-    golden = renamed(golden, rename)
-    head = golden.tensors[f"{text}embed_tokens.weight"]
-    golden.tensors["lm_head.weight"] = golden.tensors["language_model.lm_head.weight"] = head
-    assert any("vision_tower" in tensor for tensor in golden.tensors)
-    assert_same(name, golden, run_golden(golden))
-
-
-def test_text_part_of_smolvlm_stands_where_its_files_have_it() -> None:
-    golden = renamed(read_golden("smolvlm"), lambda name: f"model.{name}")
-    golden.tensors["lm_head.weight"] = golden.tensors["model.text_model.embed_tokens.weight"]
-    assert any(name.startswith("model.connector.") for name in golden.tensors)
-    golden.config["text_config"] |= {"qk_layer_norms": False, "perceiver_config": {"depth": 3}}
-    assert_same("smolvlm", golden, run_golden(golden))
-    golden.config["text_config"]["qk_layer_norms"] = True
-    with pytest.raises(ModelProblem, match="text_config: qk_layer_norms"):
-        golden.model()
-
-
-def test_layers_of_the_vision_tower_are_not_counted_and_its_keys_not_read() -> None:
-    text = {"model_type": "gemma3_text", **GEMMA, "num_hidden_layers": 3}
-    vision = {**TINY_VISION, "num_hidden_layers": 5, "hidden_act": "unheard_of"}
-    config = ConfigReader(
-        {"model_type": "gemma3", "text_config": text, "vision_config": vision}, "config.json"
-    )
-    assert find_family("gemma3").read_spec(config).stack.n_layers == 3
-    config.finish()
-
-
-def test_a_key_of_the_text_part_that_nobody_reads_is_refused() -> None:
-    config = ConfigReader(
-        {"model_type": "llava", "text_config": {**TINY_LLAMA, "warp": 1}}, "config.json"
-    )
-    spec = find_family("llava").read_spec(config)
-    assert spec.family == "Llama"
-    with pytest.raises(ModelProblem, match=r"config\.json, text_config: .*warp"):
-        config.finish()
-
-
-@pytest.mark.parametrize(
-    ("values", "named"),
-    [
-        ({}, "text_config is missing"),
-        ({"text_config": "llama"}, "text_config"),
-        ({"text_config": {"model_type": "mamba"}}, "mamba.*inside 'llava'.*llama"),
-    ],
-)
-def test_text_part_that_cannot_be_read_is_named(values: dict[str, Any], named: str) -> None:
-    config = ConfigReader({"model_type": "llava", **values}, "config.json")
-    with pytest.raises(ModelProblem, match=named):
-        find_family("llava").read_spec(config)
-
-
-@pytest.mark.parametrize(
-    ("settings", "method"),
-    [
-        (
-            {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
-            "bitsandbytes nf4",
-        ),
-        ({"quant_method": "gptq", "bits": 4, "group_size": 32}, "gptq, 4 bits"),
-        ({"quant_method": "awq", "bits": 4}, "awq"),
-        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
-        ({"quant_method": "mxfp4"}, "mxfp4"),
-        ({"load_in_8bit": True}, "an unknown method"),
-    ],
-)
-def test_quantised_folder_is_refused_by_method_before_its_tensors(
-    settings: dict[str, Any], method: str, tmp_path: Path
-) -> None:
-    golden = read_golden("llama")
-    packed: Tensors = {"model.layers.0.self_attn.q_proj.weight": np.ones(3, np.float32)}
-    config = {**golden.config, "quantization_config": settings}
-    folder = write_folder(tmp_path / "m", config, packed)
-    with pytest.raises(ModelProblem) as caught:
-        load(str(folder))
-    message = str(caught.value)
-    assert f"config.json: the weights are quantised with {method}" in message
-    assert "GGUF" in message
-    assert "tensor" not in message
-    # even where there are no weights at all, or the quantised part is inside
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelProblem, match="quantised"):
-        load(str(folder))
-    inner = {"model_type": "llava", "text_config": config}
-    with pytest.raises(ModelProblem, match="quantised"):
-        load(str(write_folder(tmp_path / "inner", inner, packed)))
 
 
 def test_window_covers_the_query_and_the_keys_before_it() -> None:
