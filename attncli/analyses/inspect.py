@@ -92,6 +92,7 @@ def inspect_text(
     if reduction.scores is not None and plain:
         places = [unit.tokens[0] for unit in every_key]
         scores = reduction.scores[:, places][:, list(keys)]
+    has_sink = any(f"{layer}.attn.sinks" in model.params for layer in heads.layers)
     tellings = _tellings(excess, shown_units, units)
     stacked = states.stacked()
     result_rows = tuple(
@@ -126,7 +127,9 @@ def inspect_text(
             view,
             rescaled=not largest,
             scores_lost=reduction.scores is not None and not plain,
+            has_sink=has_sink,
         ),
+        has_sink=has_sink,
         line=line,
         by_head={}
         if matrices is None
@@ -194,12 +197,25 @@ def _query_row(
 
 
 def _notes(
-    model: Model, encoded: Encoded, view: View, *, rescaled: bool, scores_lost: bool
+    model: Model,
+    encoded: Encoded,
+    view: View,
+    *,
+    rescaled: bool,
+    scores_lost: bool,
+    has_sink: bool,
 ) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
     notes += encoded.notes
     if view.special != "show":
         notes.append(describe_specials(view.special, rescaled=rescaled))
+    if has_sink:
+        notes.append(
+            "this model has a learned sink, whose share of each row is scaled away too"
+            if view.special == "hide"
+            else "rows sum to less than 1: this model has a learned sink, which takes a share of "
+            "each row that no token gets"
+        )
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
     return tuple(notes)

@@ -14,6 +14,7 @@ from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.params import Params, bind
+from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
@@ -117,9 +118,7 @@ def load(name: str | None = None) -> Model:
             f"{place.path}: not a model folder; expected config.json, tokenizer.json and "
             f"{WEIGHTS}, found {found[:120]}."
         )
-    config = ConfigReader.from_file(place.path / "config.json")
-    family_of(config)
-    return _assemble(place, config, open_weights(place.path), None)
+    return _assemble(place, *open_folder(place.path), None)
 
 
 def _initialised(place: Place) -> Model:
@@ -167,6 +166,18 @@ def family_of(config: ConfigReader) -> Family:
             f"{listing(REGISTRY, 60)}.{did_you_mean(model_type, REGISTRY)}"
         )
     return find_family(model_type)
+
+
+def open_folder(folder: Path) -> tuple[ConfigReader, SafetensorsFile]:
+    """Open configuration and weights of a folder; nothing is said about tensors before the config.
+
+    Raises:
+        ModelProblem: one of the two cannot be read, or the weights are quantised.
+    """
+    config = ConfigReader.from_file(folder / "config.json")
+    refuse_quantised(config)
+    family_of(config)
+    return config, open_weights(folder)
 
 
 def open_weights(folder: Path) -> SafetensorsFile:

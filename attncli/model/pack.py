@@ -18,8 +18,7 @@ import numpy as np
 from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import FLOATS, SafetensorsFile, write_safetensors
 from attncli.errors import ModelProblem
-from attncli.model.config import ConfigReader
-from attncli.model.load import CHECKSUMS, WEIGHTS, open_weights, resolve
+from attncli.model.load import CHECKSUMS, WEIGHTS, open_folder, resolve
 from attncli.model.locate import locate
 
 Array = np.ndarray
@@ -55,8 +54,8 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
     if place.kind not in ("bundled", "folder"):
         raise ModelProblem(f"{source}: only a model folder can be packed.")
     source = place.path
-    store = open_weights(source)
-    resolve(ConfigReader.from_file(source / "config.json"), store)
+    config, store = open_folder(source)
+    resolve(config, store)
     target = folder / WEIGHTS
     if target.exists() and (not overwrite or target.resolve() == store.path.resolve()):
         raise ModelProblem(
