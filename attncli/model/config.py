@@ -54,7 +54,11 @@ NEUTRAL = frozenset(
 )
 """Keys that do not change attention weights or the residual stream of one text."""
 
-_NEUTRAL_PATTERN = re.compile(r".*(dropout|token_id)(_prob|_rate)?$|^_attn_.*")
+_NEUTRAL_PATTERN = re.compile(
+    r".*(dropout|token_id)(_prob|_rate)?$|.*(_pdrop|layerdrop)$|^_attn_.*|^summary_.*"
+)
+_OFF = {"is_encoder_decoder": False, "add_cross_attention": False, "is_decoder": False}
+"""Keys that say nothing when they have this value, and change the model with another."""
 MAX_COUNT = 10_000_000
 """Largest width, count or vocabulary believed of a config."""
 
@@ -144,6 +148,30 @@ class ConfigReader:
             raise self._wrong(key, value, "a list of strings")
         return value
 
+    def items(self, key: str) -> list[Any] | None:
+        """Return a list of anything, which the caller checks, or None when absent or null."""
+        self._read.add(key)
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, list):
+            raise self._wrong(key, value, "a list")
+        return value
+
+    def either(self, *keys: str) -> str:
+        """Return which of several spellings of one key is there; the first when none is.
+
+        Raises:
+            ModelProblem: several are there and do not agree.
+        """
+        present = [key for key in keys if self.has(key)]
+        self.pass_over(*keys)
+        if any(self._values[key] != self._values[present[0]] for key in present):
+            raise ModelProblem(f"{self.path}: {' and '.join(present)} should be equal.")
+        return present[0] if present else keys[0]
+
+    def pass_over(self, *keys: str) -> None:
+        """Mark keys that the family knows to leave the numbers alone."""
+        self._read.update(keys)
+
     def divides(self, whole: str, part: str) -> None:
         """Refuse a width that does not split evenly, such as d_model over heads."""
         if self.count(whole) % self.count(part):
@@ -173,6 +201,7 @@ class ConfigReader:
             if key not in self._read
             and value is not None
             and key not in NEUTRAL
+            and not (key in _OFF and value is _OFF[key])
             and not _NEUTRAL_PATTERN.fullmatch(key)
         }
         if unread:

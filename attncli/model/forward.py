@@ -86,7 +86,8 @@ def run(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> None:
 
 def _run_stack(
     stack: _Stack, x: Float[Array, "row d_model"], *, to_the_end: bool
-) -> Float[Array, "row d_model"]:
+) -> Float[Array, "row width"]:
+    """Run the blocks; the last state may be projected to another width (final_proj)."""
     everybody = [observer for observers in stack.observers for observer in observers]
     n_layers = stack.spec.n_layers
     last_state = max((max(o.states, default=-1) for o in everybody), default=-1)
@@ -112,11 +113,16 @@ def _embed(
     ids: Sequence[Sequence[int]],
     types: Sequence[Sequence[int]],
 ) -> Float[Array, "row d_model"]:
-    """Return token + position + type embeddings, normalised and widened where the model does."""
+    """Return token + position + type embeddings, normalised and widened where the model does.
+
+    Tokens are widened alone (token_proj, OPT) or all at the end (embed_proj, ELECTRA).
+    """
     stack = spec.encoder if prefix and spec.encoder is not None else spec.stack
     x = params.rows(f"{prefix}embed.token", np.concatenate(ids))
     if spec.embed_scale != 1.0:
         x = x * np.float32(spec.embed_scale)
+    if f"{prefix}token_proj.weight" in params:
+        x = affine(x, params.linear(f"{prefix}token_proj"))
     positions = np.concatenate([np.arange(len(i)) for i in ids])
     if f"{prefix}embed.position" in params:
         x = x + params.rows(f"{prefix}embed.position", positions + spec.position_offset)
@@ -187,6 +193,9 @@ def _attention(
     spec, cross = stack.spec, kind == "cross"
     q = affine(x, layer.linear(f"{kind}.q"))
     k, v = (affine(read, layer.linear(f"{kind}.{role}")) for role in "kv")
+    if spec.clip_qkv is not None:
+        for projected in (q, k, v):
+            np.clip(projected, -spec.clip_qkv, spec.clip_qkv, out=projected)
     q = _qk_norm(spec, layer, f"{kind}.q_norm", q)
     k = _qk_norm(spec, layer, f"{kind}.k_norm", k)
     has_output = f"{kind}.o.weight" in layer

@@ -82,11 +82,23 @@ def _alibi(spec: AlibiSpec, n_keys: int) -> Bias:
     positions = np.arange(n_keys, dtype=np.float32)
     if spec.from_end:
         positions = positions - (n_keys - 1)
+    if spec.bfloat16:
+        bias = _bfloat16(_bfloat16(slopes) * _bfloat16(positions))
+    else:
+        bias = slopes * positions
+    bias = bias * np.float32(spec.factor)
 
     def block(queries: slice, keys: slice, q: Array, k: Array) -> Array:
-        return slopes * positions[None, None, keys]
+        return bias[:, :, keys]
 
     return block
+
+
+def _bfloat16(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Round float32 to the nearest bfloat16, ties to even."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    bits = bits + (0x7FFF + (bits >> 16 & 1))
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def _by_offset(values: Float[Array, "head offset"], n_queries: int) -> Bias:

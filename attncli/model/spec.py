@@ -71,6 +71,10 @@ class AlibiSpec:
     """One a head."""
     from_end: bool = False
     """Count positions back from the last token (MPT) instead of from the first."""
+    factor: float = 1.0
+    """Factor on the bias, where it is added before q·k is scaled (Falcon)."""
+    bfloat16: bool = False
+    """Slopes, positions and their products are rounded to 8 significant bits (Falcon)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,8 @@ class StackSpec:
     """Inner width of the feed-forward part; 0: the blocks have none."""
     parallel: bool = False
     """Attention and feed-forward part read the same input and are added together."""
+    clip_qkv: float | None = None
+    """Projected queries, keys and values are cut off at ± this (MPT, OLMo)."""
     softcap: float | None = None
     """scores become softcap · tanh(scores / softcap) before masking."""
     position_bias: AlibiSpec | BucketSpec | DisentangledSpec | None = None

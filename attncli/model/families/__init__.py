@@ -20,7 +20,19 @@ from attncli.model.spec import ModelSpec
 REGISTRY = {
     "attn-toy": "toy",
     "bert": "bert",
+    "bloom": "bloom",
+    "falcon": "falcon",
+    "gpt2": "gpt2",
+    "gpt_neo": "gpt_neo",
+    "gpt_neox": "gpt_neox",
+    "gptj": "gptj",
     "llama": "llama",
+    "mpt": "mpt",
+    "opt": "opt",
+    "phi": "phi",
+    "phi3": "phi3",
+    "stablelm": "stablelm",
+    "starcoder2": "starcoder2",
 }
 """`model_type` of a configuration to the module that knows the family."""
 

@@ -95,9 +95,7 @@ def llama_like_sources(
         layer = f"{prefix}layers.{i}"
         for role, width in (("q", q_width), ("k", kv_width), ("v", kv_width)):
             tensor = f"{layer}.self_attn.{role}_proj"
-            found |= linear(
-                f"{i}.attn.{role}", tensor, d_model, width, bias=qkv_bias
-            )
+            found |= linear(f"{i}.attn.{role}", tensor, d_model, width, bias=qkv_bias)
         tensor = f"{layer}.self_attn.o_proj"
         found |= linear(f"{i}.attn.o", tensor, q_width, d_model, bias=o_bias)
         found |= norm(f"{i}.attn_in", f"{layer}.input_layernorm", d_model, bias=False)

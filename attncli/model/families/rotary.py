@@ -43,11 +43,17 @@ def read_rope(
         ModelProblem: a scaling that attn does not know, or one with missing numbers.
     """
     values = _settings(config, layer_type)
-    theta = values.pop("rope_theta", None) or config.number("rope_theta", base)
-    part = values.pop("partial_rotary_factor", None)
-    if part is None:
-        part = config.number("partial_rotary_factor", partial)
+    # the map goes before the same keys outside of it
+    theta, part = values.pop("rope_theta", None), values.pop("partial_rotary_factor", None)
+    outside = config.number("rope_theta", base), config.number("partial_rotary_factor", partial)
+    theta = outside[0] if theta is None else theta
+    part = outside[1] if part is None else part
     dim = int(head_dim * part)
+    if dim < 2 or dim % 2:
+        raise ModelProblem(
+            f"{config.path}: rotary positions would turn {dim} of {head_dim} dimensions of a head, "
+            "expected an even number."
+        )
     kind = values.pop("rope_type", None) or values.pop("type", None)
     values.pop("type", None)
     scaling = None if kind in _PLAIN else _scaling(config, str(kind), values, n_positions)
@@ -58,8 +64,9 @@ def read_rope(
 
 def _settings(config: ConfigReader, layer_type: str | None) -> dict[str, Any]:
     """Return the map of one kind of layer, whichever way it is spelled."""
-    values = dict(config.mapping("rope_parameters") or config.mapping("rope_scaling") or {})
-    config.mapping("rope_scaling")
+    old, new = config.mapping("rope_scaling"), config.mapping("rope_parameters")
+    # the reference takes the old key where both are there
+    values = dict(old or new or {})
     if layer_type is not None and isinstance(values.get(layer_type), dict):
         return dict(values[layer_type])
     return {name: value for name, value in values.items() if not isinstance(value, dict)}
@@ -83,7 +90,7 @@ def _scaling(
             raise ModelProblem(f"{config.path}: rope scaling {kind!r} needs the numbers {name}.")
         return tuple(float(v) for v in value)
 
-    trained = int(number("original_max_position_embeddings", n_positions or 0))
+    trained = int(number("original_max_position_embeddings", float(n_positions or 0)))
     if kind == "linear":
         scaling = RopeScaling("linear", number("factor"))
     elif kind == "dynamic":
@@ -137,10 +144,7 @@ def _longrope(
 ) -> RopeScaling:
     if config.has("original_max_position_embeddings"):
         trained = config.count("original_max_position_embeddings")
-        factor = (n_positions or trained) / trained
-        number("factor", factor)
-    else:
-        factor = number("factor", 1.0)
+    factor = number("factor", (n_positions or trained) / trained)
     default = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(trained))
     return RopeScaling(
         "longrope",
