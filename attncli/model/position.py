@@ -32,7 +32,7 @@ def bias_for(
     """
     spec = stack.position_bias
     if isinstance(spec, AlibiSpec):
-        return _alibi(spec, n_keys)
+        return _by_key(alibi(spec, n_keys))
     if isinstance(spec, BucketSpec):
         table = params.need(f"{prefix}position_bias.weight")
         offsets = np.arange(-(n_queries - 1), n_keys)
@@ -77,19 +77,27 @@ def bucket(
     return found + np.where(distance < exact, distance, logarithmic)
 
 
-def _alibi(spec: AlibiSpec, n_keys: int) -> Bias:
+def alibi(spec: AlibiSpec, n_keys: int) -> Float[Array, "head 1 key"]:
+    """Return slope · position of each key, the same for all queries: softmax sees distances.
+
+    Source: Press et al. 2022, section 3; transformers adds it in this form too.
+    """
     slopes = np.asarray(spec.slopes, np.float32)[:, None, None]
     positions = np.arange(n_keys, dtype=np.float32)
     if spec.from_end:
-        positions = positions - (n_keys - 1)
+        positions -= n_keys - 1
     if spec.bfloat16:
         bias = _bfloat16(_bfloat16(slopes) * _bfloat16(positions))
     else:
         bias = slopes * positions
-    bias = bias * np.float32(spec.factor)
+    return bias * np.float32(spec.factor)
+
+
+def _by_key(values: Float[Array, "head 1 key"]) -> Bias:
+    """Bias that is the same for every query."""
 
     def block(queries: slice, keys: slice, q: Array, k: Array) -> Array:
-        return bias[:, :, keys]
+        return values[:, :, keys]
 
     return block
 

@@ -217,10 +217,17 @@ CASES = [
             "parallel_attn": False,
         },
     ),
+    # so many heads that the slopes are no powers of two, and rounding shows
     Case(
         "falcon-alibi-multi-query",
         "falcon",
-        {**TINY_FALCON, "hidden_size": 15, "num_attention_heads": 5, "alibi": True},
+        {
+            **TINY_FALCON,
+            "hidden_size": 34,
+            "num_attention_heads": 17,
+            "ffn_hidden_size": 20,
+            "alibi": True,
+        },
     ),
     Case("mpt", "mpt", {**TINY_MPT}),
     # a bound that cuts off

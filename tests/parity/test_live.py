@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from attncli.model.load import load
+from attncli.model.position import alibi, alibi_slopes
+from attncli.model.spec import AlibiSpec
 from tests.parity.cases import CASES, Case
 from tests.parity.comparison import assert_same, read_golden
 from tests.toys import record
@@ -37,6 +39,47 @@ def test_checkpoint_written_by_transformers_loads_and_equals_it(case: Case, tmp_
     assert_same(case.name, expected, found)
     # no tautology: our run formed its own scores, one block or more a layer
     assert found.blocks >= model.spec.stack.n_layers
+
+
+def test_falcon_adds_its_position_bias_once_as_its_default_mode_does(tmp_path: Path) -> None:
+    # eager mode adds it to the scores and with the mask: its weights are not those of the outputs
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from transformers import AutoModel
+
+    from tests.parity import reference
+
+    case = next(case for case in CASES if case.name == "falcon-rw")
+    folder = reference.write_checkpoint(reference.build(case), tmp_path)
+    model = load(str(folder))
+    found = record(model.spec, model.params, case.ids).resid
+    for mode, same in (("sdpa", True), ("eager", False)):
+        theirs = AutoModel.from_pretrained(folder, attn_implementation=mode, dtype=torch.float32)
+        with torch.no_grad():
+            out = theirs.eval()(torch.tensor([case.ids]), output_hidden_states=True)
+        expected = np.stack([state[0].numpy() for state in out.hidden_states])
+        assert (np.abs(found - expected).max() <= 1e-5) == same
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 3, 5, 7, 8, 12, 16, 17, 32, 71, 112])
+def test_alibi_of_a_long_text_equals_the_three_references(n_heads: int) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor as bloom
+    from transformers.models.falcon.modeling_falcon import build_alibi_tensor as falcon
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor as mpt
+
+    n, slopes = 700, alibi_slopes(n_heads)
+    mask = torch.ones(1, n, dtype=torch.long)
+    expected = {
+        AlibiSpec(slopes): bloom(mask, n_heads, torch.float32),
+        AlibiSpec(slopes, bfloat16=True): falcon(mask, n_heads, torch.float32),
+        AlibiSpec(slopes, from_end=True): mpt(n_heads, n),
+    }
+    for spec, theirs in expected.items():
+        values = theirs.numpy().reshape(n_heads, 1, n)
+        found = alibi(spec, n)
+        np.testing.assert_allclose(found, values, rtol=0 if spec.bfloat16 else 2e-6)
 
 
 def test_golden_file_is_what_this_transformers_computes(case: Case) -> None:
