@@ -63,13 +63,7 @@ class Recorder(Observer):
     @property
     def resid(self) -> Array:
         """[state, token, d_model]."""
-        return stack_states([self._states[i] for i in sorted(self._states)])
-
-
-def stack_states(states: Sequence[Array]) -> Array:
-    """[state, token, d_model]; a narrower one, such as a projected last one, is filled with 0."""
-    width = max(state.shape[-1] for state in states)
-    return np.stack([np.pad(s, ((0, 0), (0, width - s.shape[-1]))) for s in states])
+        return np.stack([self._states[i] for i in sorted(self._states)])
 
 
 def record(spec: ModelSpec, params: Params, ids: Sequence[int]) -> Recorder:

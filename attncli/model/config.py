@@ -17,6 +17,7 @@ from attncli.errors import ModelProblem, listing
 NEUTRAL = frozenset(
     [
         "_name_or_path",
+        "_num_labels",
         "architectures",
         "auto_map",
         "chunk_size_feed_forward",
@@ -48,6 +49,7 @@ NEUTRAL = frozenset(
         "tokenizer_class",
         "torch_dtype",
         "torchscript",
+        "transformers.js_config",
         "transformers_version",
         "use_cache",
     ]

@@ -86,8 +86,7 @@ def run(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> None:
 
 def _run_stack(
     stack: _Stack, x: Float[Array, "row d_model"], *, to_the_end: bool
-) -> Float[Array, "row width"]:
-    """Run the blocks; the last state may be projected to another width (final_proj)."""
+) -> Float[Array, "row d_model"]:
     everybody = [observer for observers in stack.observers for observer in observers]
     n_layers = stack.spec.n_layers
     last_state = max((max(o.states, default=-1) for o in everybody), default=-1)
@@ -259,9 +258,7 @@ def _scaled(stack: StackSpec, x: Array) -> Array:
 
 
 def _final(stack: _Stack, x: Array) -> Array:
-    x = _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
-    name = f"{stack.prefix}final_proj"
-    return affine(x, stack.params.linear(name)) if f"{name}.weight" in stack.params else x
+    return _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
 
 
 def _show(stack: _Stack, index: int, x: Array) -> None:

@@ -16,7 +16,6 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.models.falcon import modeling_falcon
 
 from tests.parity.cases import Case
-from tests.toys import stack_states
 
 Array = np.ndarray
 
@@ -63,13 +62,19 @@ def run(model: PreTrainedModel, ids: tuple[int, ...] | list[int]) -> Reference:
         return softmax(values, *args, **kwargs)
 
     patch = mock.patch.object(torch.nn.functional, "softmax", recording)
+    last: list[torch.Tensor] = []
+    head = getattr(getattr(model, "decoder", None), "project_out", None)
+    if head is not None:
+        # the last state of ours is what the output head gets
+        head.register_forward_pre_hook(lambda _, inputs: last.append(inputs[0]))
     with patch, _bias_added_once(), torch.no_grad():
         out = model(torch.tensor([list(ids)]), output_attentions=True, output_hidden_states=True)
+    if not last:
+        last = [out.hidden_states[-1]]
     shown = _stack(scores)
     # transformers masks with the least float32; attn with -inf
     shown[shown < -1e30] = -np.inf
-    states = stack_states([state[0].numpy() for state in out.hidden_states])
-    return Reference(_stack(out.attentions), shown, states)
+    return Reference(_stack(out.attentions), shown, _stack([*out.hidden_states[:-1], *last]))
 
 
 def _bias_added_once() -> AbstractContextManager[object]:

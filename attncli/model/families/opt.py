@@ -1,10 +1,11 @@
 """OPT: learned positions from row 2, a norm before or (350m) after each sub-layer.
 
 Reference: transformers/models/opt/modeling_opt.py (5.24). Honoured: the sizes, word_embed_proj_dim
-(project_in and project_out, without bias), do_layer_norm_before, _remove_final_layer_norm,
-enable_bias, activation_function. Refused: layer_norm_elementwise_affine false. Ignored tensors:
-lm_head and task heads. Names begin with "model.decoder." or "decoder.". The last state is the
-output of project_out where there is one, as in transformers.
+(project_in, without bias), do_layer_norm_before, _remove_final_layer_norm, enable_bias,
+activation_function. Refused: layer_norm_elementwise_affine false, learned_embeddings false,
+scale_embeddings. Ignored tensors: lm_head and task heads. Names begin with "model.decoder." or
+"decoder.". The last state is the input of project_out, which leads back to the width of the
+embedding and so belongs to the output head; transformers' last hidden state is its output.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     d_model, n_heads = config.count("hidden_size"), config.count("num_attention_heads")
     config.divides("hidden_size", "num_attention_heads")
     config.expect("layer_norm_elementwise_affine", True)
+    config.expect("learned_embeddings", True)
+    config.expect("scale_embeddings", False)
     config.count("word_embed_proj_dim", d_model)
     config.flag("enable_bias", True)
     config.flag("do_layer_norm_before", True)
@@ -66,7 +69,8 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     }
     if width != d_model:
         found |= linear("token_proj", f"{prefix}project_in", width, d_model, bias=False)
-        found |= linear("final_proj", f"{prefix}project_out", d_model, width, bias=False)
+        # part of the output head: a file without it is not whole, but nothing here reads it
+        found |= linear("head_proj", f"{prefix}project_out", d_model, width, bias=False)
     if before and not config.flag("_remove_final_layer_norm", False):
         found |= norm("final_norm", f"{prefix}final_layer_norm", d_model)
     slots = ("attn_in", "ffn_in") if before else ("attn_residual", "ffn_residual")
