@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from attncli.model.load import load
 from attncli.model.position import alibi, alibi_slopes
 from attncli.model.spec import AlibiSpec
-from tests.parity.cases import CASES, Case
+from tests.parity.cases import CASES, TINY_DECODER, Case
 from tests.parity.comparison import assert_same, read_golden
 from tests.toys import record
 
@@ -80,6 +81,48 @@ def test_alibi_of_a_long_text_equals_the_three_references(n_heads: int) -> None:
         values = theirs.numpy().reshape(n_heads, 1, n)
         found = alibi(spec, n)
         np.testing.assert_allclose(found, values, rtol=0 if spec.bfloat16 else 2e-6)
+
+
+SCALINGS: dict[str, dict[str, Any]] = {
+    "linear": {"factor": 2.0},
+    "dynamic": {"factor": 3.0},
+    "llama3": {
+        "factor": 4.0,
+        "original_max_position_embeddings": 6,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+    },
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 6},
+    "longrope": {
+        "factor": 2.0,
+        "original_max_position_embeddings": 6,
+        "short_factor": [1.0, 1.2],
+        "long_factor": [2.0, 3.0],
+    },
+}
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_scaling_of_heads_that_turn_in_part_beyond_the_trained_length(
+    kind: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from tests.parity import reference
+
+    rope = {"rope_type": kind, "rope_theta": 300.0, "partial_rotary_factor": 0.5}
+    config = {
+        **TINY_DECODER,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 6,
+        "rope_parameters": {**rope, **SCALINGS[kind]},
+    }
+    case = Case(kind, "gpt_neox", config)
+    theirs = reference.build(case)
+    model = load(str(reference.write_checkpoint(theirs, tmp_path)))
+    for ids in (case.ids, case.ids[:5]):
+        expected = reference.run(theirs, ids)
+        assert_same(kind, expected, record(model.spec, model.params, ids))
 
 
 def test_golden_file_is_what_this_transformers_computes(case: Case) -> None:
