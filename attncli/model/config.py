@@ -59,8 +59,17 @@ NEUTRAL = frozenset(
 _NEUTRAL_PATTERN = re.compile(
     r".*(dropout|token_id)(_prob|_rate)?$|.*(_pdrop|layerdrop)$|^_attn_.*|^summary_.*"
 )
-_OFF = {"is_encoder_decoder": False, "add_cross_attention": False, "is_decoder": False}
-"""Keys that say nothing when they have this value, and change the model with another."""
+UNUSED: dict[str, Any] = {
+    "add_cross_attention": False,
+    "cross_attention_hidden_size": None,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "pruned_heads": {},
+    "tf_legacy_loss": False,
+    "tie_encoder_decoder": False,
+    "use_bfloat16": False,
+}
+"""Keys that change nothing with these values, which many files write out."""
 MAX_COUNT = 10_000_000
 """Largest width, count or vocabulary believed of a config."""
 
@@ -165,12 +174,12 @@ class ConfigReader:
             ModelProblem: several are there and do not agree.
         """
         present = [key for key in keys if self.has(key)]
-        self.pass_over(*keys)
+        self.ignore(*keys)
         if any(self._values[key] != self._values[present[0]] for key in present):
             raise ModelProblem(f"{self.path}: {' and '.join(present)} should be equal.")
         return present[0] if present else keys[0]
 
-    def pass_over(self, *keys: str) -> None:
+    def ignore(self, *keys: str) -> None:
         """Mark keys that the family knows to leave the numbers alone."""
         self._read.update(keys)
 
@@ -203,7 +212,7 @@ class ConfigReader:
             if key not in self._read
             and value is not None
             and key not in NEUTRAL
-            and not (key in _OFF and value is _OFF[key])
+            and not (key in UNUSED and value == UNUSED[key])
             and not _NEUTRAL_PATTERN.fullmatch(key)
         }
         if unread:

@@ -192,9 +192,9 @@ def _attention(
     spec, cross = stack.spec, kind == "cross"
     q = affine(x, layer.linear(f"{kind}.q"))
     k, v = (affine(read, layer.linear(f"{kind}.{role}")) for role in "kv")
-    if spec.clip_qkv is not None:
+    if spec.qkv_clip is not None:
         for projected in (q, k, v):
-            np.clip(projected, -spec.clip_qkv, spec.clip_qkv, out=projected)
+            np.clip(projected, -spec.qkv_clip, spec.qkv_clip, out=projected)
     q = _qk_norm(spec, layer, f"{kind}.q_norm", q)
     k = _qk_norm(spec, layer, f"{kind}.k_norm", k)
     has_output = f"{kind}.o.weight" in layer

@@ -151,8 +151,8 @@ class StackSpec:
     """Inner width of the feed-forward part; 0: the blocks have none."""
     parallel: bool = False
     """Attention and feed-forward part read the same input and are added together."""
-    clip_qkv: float | None = None
-    """Projected queries, keys and values are cut off at ± this (MPT, OLMo)."""
+    qkv_clip: float | None = None
+    """Projected queries, keys and values are clipped to -qkv_clip...qkv_clip (OLMo 1, MPT)."""
     softcap: float | None = None
     """scores become softcap · tanh(scores / softcap) before masking."""
     position_bias: AlibiSpec | BucketSpec | DisentangledSpec | None = None

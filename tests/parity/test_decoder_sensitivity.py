@@ -127,7 +127,7 @@ IN_WEIGHTS: dict[str, tuple[str, Defect]] = {
     "bias scaled twice": ("falcon-rw", alibi(factor=1 / 6)),
     "bias not rounded": ("falcon-alibi-multi-query", alibi(bfloat16=False)),
     "groups of heads mixed up": ("falcon-40b", swapped("0.attn.k.weight", "0.attn.v.weight")),
-    "nothing cut off": ("mpt-clip", stack(clip_qkv=None)),
+    "nothing cut off": ("mpt-clip", stack(qkv_clip=None)),
     "usual scale": ("mpt-clip", stack(scale=3**-0.5)),
     "query norm dropped": (
         "phi-qk-norm",
@@ -152,7 +152,7 @@ IN_RESIDUAL: dict[str, tuple[str, Defect]] = {
         swapped("1.attn_in.weight", "1.ffn_in.weight"),
     ),
     "second norm dropped": ("phi", without("1.ffn_in.weight", "1.ffn_in.bias")),
-    "value cut off less": ("mpt-clip", stack(clip_qkv=0.5)),
+    "value cut off less": ("mpt-clip", stack(qkv_clip=0.5)),
     "exact gelu": ("bloom-3-heads", stack(activation="gelu")),
     "tanh gelu": ("mpt", stack(activation="gelu_new")),
     "gate and up swapped": ("phi3", swapped("1.ffn.gate.weight", "1.ffn.up.weight")),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from attncli.errors import ModelProblem
+from attncli.model.config import ConfigReader
+from attncli.model.families import Family, find_family
 from attncli.model.load import load
 from attncli.model.position import alibi, alibi_slopes
-from attncli.model.spec import AlibiSpec
+from attncli.model.spec import AlibiSpec, ModelSpec
 from tests.parity.cases import CASES, TINY_DECODER, Case
 from tests.parity.comparison import assert_same, read_golden
 from tests.toys import record
@@ -123,6 +127,26 @@ def test_scaling_of_heads_that_turn_in_part_beyond_the_trained_length(
     for ids in (case.ids, case.ids[:5]):
         expected = reference.run(theirs, ids)
         assert_same(kind, expected, record(model.spec, model.params, ids))
+
+
+@pytest.mark.parametrize("model_type", sorted({case.model_type for case in CASES} - {"bert"}))
+def test_absent_key_is_refused_by_name_or_means_what_the_reference_takes(model_type: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    written = json.loads(transformers.AutoConfig.for_model(model_type).to_json_string(False))
+    family = find_family(model_type)
+    whole = ConfigReader(written, "whole.json")
+    expected = family.read_spec(whole)
+    whole.finish()
+    for key in written:
+        part = {name: value for name, value in written.items() if name != key}
+        assert _spec_or_problem(family, part) in (expected, f"part.json: the key {key} is missing.")
+
+
+def _spec_or_problem(family: Family, values: dict[str, Any]) -> ModelSpec | str:
+    try:
+        return family.read_spec(ConfigReader(values, "part.json"))
+    except ModelProblem as problem:
+        return str(problem)
 
 
 def test_golden_file_is_what_this_transformers_computes(case: Case) -> None:

@@ -22,7 +22,7 @@ _IGNORED = re.compile(r"lm_head\.weight$|(score|classifier|qa_outputs)\.")
 
 def read_spec(config: ConfigReader) -> ModelSpec:
     """Turn a BLOOM configuration into a spec."""
-    width = config.either("n_embed", "hidden_size")
+    width = config.either("hidden_size", "n_embed")
     heads = config.either("n_head", "num_attention_heads")
     d_model, n_heads = config.count(width), config.count(heads)
     config.divides(width, heads)
@@ -30,7 +30,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     if config.count("pretraining_tp", 1) > 1:
         config.expect("slow_but_exact", False)
     config.expect("n_inner", 4 * d_model)
-    config.pass_over(
+    config.ignore(
         "slow_but_exact",
         # how training ran
         "attention_softmax_in_fp32",

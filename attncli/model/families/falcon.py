@@ -46,7 +46,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     alibi, n_positions = config.flag("alibi", False), config.count("max_position_embeddings", 2048)
     rope = None
     if alibi:
-        config.pass_over("rope_theta", "rope_scaling", "rope_parameters")
+        config.ignore("rope_theta", "rope_scaling", "rope_parameters")
     else:
         rope = read_rope(config, head_dim, n_positions=n_positions)
         if rope.dim != head_dim:

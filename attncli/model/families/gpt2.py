@@ -37,7 +37,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     scale = head_dim**-0.5 if config.flag("scale_attn_weights", True) else 1.0
     n_layers = config.count(config.either("n_layer", "num_hidden_layers"))
     by_layer = config.flag("scale_attn_by_inverse_layer_idx", False)
-    config.pass_over("reorder_and_upcast_attn", "n_ctx")
+    config.ignore("reorder_and_upcast_attn", "n_ctx")
     return ModelSpec(
         family="GPT-2",
         stack=StackSpec(

@@ -38,7 +38,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
         n_positions=config.count("max_position_embeddings", 2048),
     )
     config.flag("attention_bias", True)
-    config.pass_over("is_decoder")
+    config.ignore("is_decoder")
     return ModelSpec(
         family="GPT-NeoX",
         stack=StackSpec(

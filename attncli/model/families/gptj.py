@@ -37,7 +37,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
         )
     config.expect("rotary", True)
     config.expect("scale_attn_weights", True)
-    config.pass_over("n_ctx")
+    config.ignore("n_ctx")
     rope = RopeSpec(base=10_000.0, dim=turning, adjacent=True)
     return ModelSpec(
         family="GPT-J",

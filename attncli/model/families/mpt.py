@@ -32,14 +32,14 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     config.expect("no_bias", True)
     config.expect("norm_type", "low_precision_layernorm", "layernorm")
     config.expect("expansion_ratio", 4)
-    config.pass_over(
+    config.ignore(
         "learned_pos_emb",
         "logit_scale",
         "embedding_fraction",
         "emb_init_std",
         "emb_init_uniform_lim",
     )
-    config.pass_over("init_config", "init_device", "tokenizer_name", "verbose")
+    config.ignore("init_config", "init_device", "tokenizer_name", "verbose")
     clip, scale = _attention(config, head_dim**-0.5)
     return ModelSpec(
         family="MPT",
@@ -54,7 +54,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
             eps=config.number("layer_norm_epsilon", 1e-5, least=0.0),
             activation="gelu",
             d_ff=4 * d_model,
-            clip_qkv=clip,
+            qkv_clip=clip,
             position_bias=AlibiSpec(alibi_slopes(n_heads), from_end=True),
         ),
         vocab_size=config.count("vocab_size"),
@@ -73,7 +73,7 @@ def _attention(config: ConfigReader, scale: float) -> tuple[float | None, float]
     # 0 means none
     clip = inner.number("clip_qkv", 0.0, least=0.0) or None
     scale = inner.number("softmax_scale", scale)
-    inner.pass_over("attn_impl")
+    inner.ignore("attn_impl")
     inner.finish()
     return clip, scale
 

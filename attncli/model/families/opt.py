@@ -33,7 +33,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     config.flag("enable_bias", True)
     config.flag("do_layer_norm_before", True)
     config.flag("_remove_final_layer_norm", False)
-    config.pass_over("init_std", "prefix")
+    config.ignore("init_std", "prefix")
     head_dim = d_model // n_heads
     return ModelSpec(
         family="OPT",

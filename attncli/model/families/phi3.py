@@ -26,7 +26,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
         config.expect(key, False)
     for key in ("full_attn_mod", "interpolate_factor"):
         config.expect(key, 1)
-    config.pass_over("lm_head_bias")
+    config.ignore("lm_head_bias")
     config.count("max_position_embeddings")
     spec = llama.read_llama_like(config, "Phi-3")
     # Llama has another default
