@@ -296,6 +296,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("phi", {"num_key_value_heads": 3}, "num_attention_heads 4 does not divide"),
     ("starcoder2", {"num_key_value_heads": None}, "num_key_value_heads is missing"),
     ("starcoder2", {"norm_type": "rms_norm"}, "norm_type"),
+    ("starcoder2", {"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
     ("stablelm", {"num_key_value_heads": ...}, "num_key_value_heads is missing"),
     ("phi3", {"attention_bias": True}, "attention_bias"),
     ("phi3", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "'linear' is not supported"),

@@ -50,7 +50,10 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     else:
         rope = read_rope(config, head_dim, n_positions=n_positions)
         if rope.dim != head_dim:
-            raise ModelProblem(f"{config.path}: partial_rotary_factor is not supported here.")
+            raise ModelProblem(
+                f"{config.path}: partial_rotary_factor is not supported here: the reference turns "
+                "whole heads; results would be wrong, so attn stops here."
+            )
     _norms(config)
     bias = AlibiSpec(alibi_slopes(n_heads), factor=head_dim**-0.5, bfloat16=True)
     return ModelSpec(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
 from attncli.model.config import ConfigReader
 from attncli.model.families.names import linear, norm, prefix_in
@@ -37,8 +38,9 @@ def read_phi_like(
     activation: str,
     parallel: bool,
     eps_key: str = "layer_norm_eps",
+    any_head_dim: bool = False,
 ) -> ModelSpec:
-    """Read what decoders with rotary positions and mean-subtracting norms share.
+    """Read what Phi and its relatives share; a relative changes the result with `replace`.
 
     Args:
         config: the configuration.
@@ -47,13 +49,17 @@ def read_phi_like(
         activation: used when the configuration names none.
         parallel: attention and feed-forward part are side by side.
         eps_key: spelling of the norms' epsilon.
+        any_head_dim: the key head_dim may say something else than width / heads.
     """
     d_model, n_heads = config.count("hidden_size"), config.count("num_attention_heads")
     n_kv_heads = config.count("num_key_value_heads", n_heads)
-    config.divides("hidden_size", "num_attention_heads")
+    if not (any_head_dim and config.has("head_dim")):
+        config.divides("hidden_size", "num_attention_heads")
     if n_heads % n_kv_heads:
         config.divides("num_attention_heads", "num_key_value_heads")
     head_dim = d_model // n_heads
+    if any_head_dim:
+        head_dim = config.count("head_dim", head_dim)
     n_positions = config.count("max_position_embeddings")
     rope = read_rope(config, head_dim, partial=partial, n_positions=n_positions)
     return ModelSpec(
@@ -73,6 +79,15 @@ def read_phi_like(
         ),
         vocab_size=config.count("vocab_size"),
     )
+
+
+def with_window(spec: ModelSpec, config: ConfigReader) -> ModelSpec:
+    """Give all layers the window that the configuration names, if any."""
+    if not config.has("sliding_window"):
+        return spec
+    window = config.count("sliding_window")
+    layers = tuple(replace(layer, window=window) for layer in spec.stack.layers)
+    return replace(spec, stack=replace(spec.stack, layers=layers))
 
 
 def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> dict[str, Source]:

@@ -1,8 +1,9 @@
 """As Llama, except: q, k and v in one tensor, gate and up in another, and a window.
 
-Reference: transformers/models/phi3/modeling_phi3.py (5.24). Honoured: as Llama, and
-sliding_window, partial_rotary_factor, longrope with its original_max_position_embeddings ("su" is
-its older name). Refused: other rope scalings, biases. Ignored tensors: as Llama.
+Reference: transformers/models/phi3/modeling_phi3.py (5.24). Honoured: the sizes, head_dim,
+num_key_value_heads, sliding_window, partial_rotary_factor, longrope with its
+original_max_position_embeddings ("su" is its older name), hidden_act, rms_norm_eps. Refused: other
+rope scalings, biases. Ignored tensors: as Phi.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import replace
 
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
-from attncli.model.families import llama
-from attncli.model.families.names import part
+from attncli.model.families import phi
+from attncli.model.families.names import linear, norm, part, prefix_in
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-ignored = llama.ignored
+ignored = phi.ignored
 
 
 def read_spec(config: ConfigReader) -> ModelSpec:
@@ -27,11 +28,15 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     for key in ("full_attn_mod", "interpolate_factor"):
         config.expect(key, 1)
     config.ignore("lm_head_bias")
-    config.count("max_position_embeddings")
-    spec = llama.read_llama_like(config, "Phi-3")
-    # Llama has another default
-    eps = config.number("rms_norm_eps", 1e-5, least=0.0)
-    spec = replace(spec, stack=replace(spec.stack, eps=eps))
+    spec = phi.read_phi_like(
+        config,
+        "Phi-3",
+        partial=1.0,
+        activation="silu",
+        parallel=False,
+        eps_key="rms_norm_eps",
+        any_head_dim=True,
+    )
     rope = spec.stack.layers[0].rope
     scaling = rope.scaling if rope else None
     if scaling is not None and scaling.kind != "longrope":
@@ -41,27 +46,34 @@ def read_spec(config: ConfigReader) -> ModelSpec:
         )
     # the reference has a default for this key, which only longrope uses
     config.count("original_max_position_embeddings", None if scaling else 4096)
-    window = config.count("sliding_window") if config.has("sliding_window") else None
-    return llama.with_windows(spec, [window] * spec.stack.n_layers)
+    spec = phi.with_window(spec, config)
+    return replace(spec, stack=replace(spec.stack, norm="rms"))
 
 
 def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> dict[str, Source]:
-    """Say where each parameter stands: as Llama, with two fused tensors."""
+    """Say where each parameter stands; of a fused tensor only the wanted rows are read."""
     stack, d_model = spec.stack, spec.stack.d_model
-    found = llama.llama_like_sources(spec, tensors)
+    prefix = prefix_in(tensors, "model.")
     q_width, kv_width = stack.n_heads * stack.head_dim, stack.n_kv_heads * stack.head_dim
-    parts = (
-        ("attn", "qkv", (("q", q_width), ("k", kv_width), ("v", kv_width))),
-        ("ffn", "gate_up", (("gate", stack.d_ff), ("up", stack.d_ff))),
+    fused = (
+        ("attn", "self_attn.qkv_proj", (("q", q_width), ("k", kv_width), ("v", kv_width))),
+        ("ffn", "mlp.gate_up_proj", (("gate", stack.d_ff), ("up", stack.d_ff))),
     )
+    found = {
+        "embed.token": Source(f"{prefix}embed_tokens.weight", (spec.vocab_size, d_model)),
+        **norm("final_norm", f"{prefix}norm", d_model, bias=False),
+    }
     for i in range(stack.n_layers):
-        for block, fused, roles in parts:
-            width, start = sum(rows for _, rows in roles), 0
-            for role, rows in roles:
-                slot = f"{i}.{block}.{role}"
-                single = f"{role}_proj.weight"
-                tensor = found[f"{slot}.weight"].tensor.removesuffix(single) + f"{fused}_proj"
-                place = start, start + rows
-                found |= part(slot, tensor, d_model, width, place, bias=False)
-                start += rows
+        layer = f"{prefix}layers.{i}"
+        for block, tensor, roles in fused:
+            d_out, start = sum(width for _, width in roles), 0
+            for role, width in roles:
+                slot, rows = f"{i}.{block}.{role}", (start, start + width)
+                found |= part(slot, f"{layer}.{tensor}", d_model, d_out, rows, bias=False)
+                start += width
+        output, down = f"{layer}.self_attn.o_proj", f"{layer}.mlp.down_proj"
+        found |= linear(f"{i}.attn.o", output, q_width, d_model, bias=False)
+        found |= linear(f"{i}.ffn.down", down, stack.d_ff, d_model, bias=False)
+        found |= norm(f"{i}.attn_in", f"{layer}.input_layernorm", d_model, bias=False)
+        found |= norm(f"{i}.ffn_in", f"{layer}.post_attention_layernorm", d_model, bias=False)
     return found

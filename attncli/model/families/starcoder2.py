@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families import phi
-from attncli.model.families.llama import with_windows
 from attncli.model.families.names import linear, norm, prefix_in
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
@@ -34,8 +34,13 @@ def read_spec(config: ConfigReader) -> ModelSpec:
         parallel=False,
         eps_key="norm_epsilon",
     )
-    window = config.count("sliding_window") if config.has("sliding_window") else None
-    return with_windows(spec, [window] * spec.stack.n_layers)
+    rope = spec.stack.layers[0].rope
+    if rope is None or rope.dim != spec.stack.head_dim:
+        raise ModelProblem(
+            f"{config.path}: partial_rotary_factor is not supported here: the reference turns "
+            "whole heads; results would be wrong, so attn stops here."
+        )
+    return phi.with_window(spec, config)
 
 
 def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> dict[str, Source]:
