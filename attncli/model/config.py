@@ -173,7 +173,7 @@ class ConfigReader:
         Raises:
             ModelProblem: several are there and do not agree.
         """
-        present = [key for key in keys if self.has(key)]
+        present = [key for key in keys if self._values.get(key) is not None]
         self.ignore(*keys)
         if any(self._values[key] != self._values[present[0]] for key in present):
             raise ModelProblem(f"{self.path}: {' and '.join(present)} should be equal.")
