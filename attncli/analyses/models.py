@@ -233,13 +233,16 @@ def describe_model(model: Model) -> ModelInfo:
     """Gather the resolved spec and the tensors of a model."""
     store, stack = model.params.store, model.spec.stack
     tensors = tuple(
-        TensorRow(name, source.tensor, info.dtype, info.shape, info.n_bytes)
+        TensorRow(name, tensor, info.dtype, info.shape, info.n_bytes)
         for name, source in model.params.sources.items()
-        for info in [store.tensors[source.tensor]]
+        for tensor in source.tensors
+        for info in [store.tensors[tensor]]
     )
     used = {row.tensor for row in tensors}
     n_parameters = sum(math.prod(store.tensors[tensor].shape) for tensor in used)
-    layer = sum(math.prod(row.shape) for row in tensors if row.name.startswith("0."))
+    # a fused tensor stands in several rows
+    first = {row.tensor: row.shape for row in tensors if row.name.startswith("0.")}
+    layer = sum(math.prod(shape) for shape in first.values())
     facts: dict[str, str | int | float | bool | None] = {
         "family": model.spec.family,
         "source": model.card().source,

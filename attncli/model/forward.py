@@ -120,11 +120,16 @@ def _embed(
     ids: Sequence[Sequence[int]],
     types: Sequence[Sequence[int]],
 ) -> Float[Array, "row d_model"]:
-    """Return token + position + type embeddings, normalised and widened where the model does."""
+    """Return token + position + type embeddings, normalised and widened where the model does.
+
+    Tokens are widened alone (token_proj, OPT) or all at the end (embed_proj, ELECTRA).
+    """
     stack = spec.encoder if prefix and spec.encoder is not None else spec.stack
     x = params.rows(f"{prefix}embed.token", np.concatenate(ids))
     if spec.embed_scale != 1.0:
         x = x * np.float32(spec.embed_scale)
+    if f"{prefix}token_proj.weight" in params:
+        x = affine(x, params.linear(f"{prefix}token_proj"))
     positions = np.concatenate([_positions(i, spec.uncounted_token) for i in ids])
     if f"{prefix}embed.position" in params:
         x = x + params.rows(f"{prefix}embed.position", positions + spec.position_offset)
@@ -274,9 +279,7 @@ def _scaled(stack: StackSpec, x: Array) -> Array:
 
 
 def _final(stack: _Stack, x: Array) -> Array:
-    x = _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
-    name = f"{stack.prefix}final_proj"
-    return affine(x, stack.params.linear(name)) if f"{name}.weight" in stack.params else x
+    return _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
 
 
 def _show(stack: _Stack, index: int, x: Array) -> None:

@@ -72,6 +72,10 @@ class AlibiSpec:
     """One a head."""
     from_end: bool = False
     """Count positions back from the last token (MPT) instead of from the first."""
+    factor: float = 1.0
+    """Factor on the bias, where it is added before q·k is scaled (Falcon)."""
+    bfloat16: bool = False
+    """Slopes, positions and their products are rounded to 8 significant bits (Falcon)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ class StackSpec:
     parallel: bool = False
     """Attention and feed-forward part read the same input and are added together."""
     qkv_clip: float | None = None
-    """Projected queries, keys and values are clipped to -qkv_clip...qkv_clip (OLMo 1)."""
+    """Projected queries, keys and values are clipped to -qkv_clip...qkv_clip (OLMo 1, MPT)."""
     softcap: float | None = None
     """scores become softcap · tanh(scores / softcap) before masking."""
     position_bias: AlibiSpec | BucketSpec | DisentangledSpec | None = None

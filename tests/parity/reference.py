@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -12,6 +13,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers.models.falcon import modeling_falcon
 
 from tests.parity.cases import Case
 
@@ -37,14 +39,18 @@ def build(case: Case, seed: int = 0) -> PreTrainedModel:
         config, attn_implementation="eager", experts_implementation="eager", dtype=torch.float32
     ).eval()
     generator = torch.Generator().manual_seed(seed)
+    norms = {
+        f"{name}.weight"
+        for name, module in model.named_modules()
+        if "Norm" in type(module).__name__
+    }
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if parameter.ndim > 1:
                 parameter.copy_(0.15 * noise)
             else:
-                is_norm = "norm" in name.lower() and name.endswith("weight")
-                parameter.copy_(0.3 * noise + is_norm)
+                parameter.copy_(0.3 * noise + (name in norms))
     return model
 
 
@@ -59,17 +65,37 @@ def run(model: PreTrainedModel, ids: tuple[int, ...] | list[int]) -> Reference:
         return softmax(values, *args, **kwargs)
 
     patch = mock.patch.object(torch.nn.functional, "softmax", recording)
-    with patch, torch.no_grad():
+    last: list[torch.Tensor] = []
+    head = getattr(getattr(model, "decoder", None), "project_out", None)
+    if head is not None:
+        # the last state of ours is what the output head gets
+        head.register_forward_pre_hook(lambda _, inputs: last.append(inputs[0]))
+    with patch, _bias_added_once(), torch.no_grad():
         out = model(torch.tensor([list(ids)]), output_attentions=True, output_hidden_states=True)
     sinks = [p.detach() for name, p in model.named_parameters() if name.endswith(".sinks")]
     for layer, sink in enumerate(sinks):
         # the reference appends the sink as a last key, then subtracts each row's largest
         with_sink = scores[layer]
         scores[layer] = with_sink[..., :-1] + (sink[:, None, None] - with_sink[..., -1:])
+    if not last:
+        last = [out.hidden_states[-1]]
     shown = _stack(scores)
     # transformers masks with the least float32; attn with -inf
     shown[shown < -1e30] = -np.inf
-    return Reference(_stack(out.attentions), shown, _stack(out.hidden_states))
+    return Reference(_stack(out.attentions), shown, _stack([*out.hidden_states[:-1], *last]))
+
+
+def _bias_added_once() -> AbstractContextManager[object]:
+    """Let Falcon's eager mode add ALiBi once, as its default mode (sdpa) does.
+
+    Eager adds the bias to the scores and again with the mask; half of it twice is exactly it.
+    """
+    whole = modeling_falcon.build_alibi_tensor
+
+    def half(*args: object, **kwargs: object) -> torch.Tensor:
+        return whole(*args, **kwargs) / 2
+
+    return mock.patch.object(modeling_falcon, "build_alibi_tensor", half)
 
 
 def write_checkpoint(model: PreTrainedModel, folder: Path) -> Path:
