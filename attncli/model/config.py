@@ -21,7 +21,9 @@ NEUTRAL = frozenset(
         "auto_map",
         "chunk_size_feed_forward",
         "classifier_dropout",
+        "decoder_layerdrop",
         "dtype",
+        "encoder_layerdrop",
         "finetuning_task",
         "gradient_checkpointing",
         "id2label",
@@ -53,6 +55,37 @@ NEUTRAL = frozenset(
     ]
 )
 """Keys that do not change attention weights or the residual stream of one text."""
+
+GENERATION = frozenset(
+    [
+        "bad_words_ids",
+        "begin_suppress_tokens",
+        "diversity_penalty",
+        "do_sample",
+        "early_stopping",
+        "encoder_no_repeat_ngram_size",
+        "exponential_decay_length_penalty",
+        "force_bos_token_to_be_generated",
+        "length_penalty",
+        "min_length",
+        "no_repeat_ngram_size",
+        "num_beam_groups",
+        "num_beams",
+        "num_return_sequences",
+        "output_past",
+        "output_scores",
+        "prefix",
+        "remove_invalid_values",
+        "repetition_penalty",
+        "return_dict_in_generate",
+        "suppress_tokens",
+        "temperature",
+        "top_k",
+        "top_p",
+        "typical_p",
+    ]
+)
+"""Keys about choosing the next token: they leave the numbers of a given text alone."""
 
 _NEUTRAL_PATTERN = re.compile(r".*(dropout|token_id)(_prob|_rate)?$|^_attn_.*")
 MAX_COUNT = 10_000_000
@@ -161,6 +194,10 @@ class ConfigReader:
                 "results would be wrong, so attn stops here."
             )
 
+    def skip(self, *keys: str) -> None:
+        """Mark keys as read that change nothing in this family, whatever they are elsewhere."""
+        self._read.update(keys)
+
     def finish(self) -> None:
         """Refuse keys that nobody read and that are not known to leave the numbers alone.
 
@@ -172,7 +209,7 @@ class ConfigReader:
             for key, value in self._values.items()
             if key not in self._read
             and value is not None
-            and key not in NEUTRAL
+            and key not in NEUTRAL | GENERATION
             and not _NEUTRAL_PATTERN.fullmatch(key)
         }
         if unread:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -28,6 +29,9 @@ class Reference:
     """What each softmax was given, [layer, head, query, key]."""
     resid: Array
     """[state, token, d_model]: the embedding, then the output of each layer."""
+    encoder: Reference | None = None
+    cross: Reference | None = None
+    """Attention of the decoder to the source; it has no states."""
 
 
 def build(case: Case, seed: int = 0) -> PreTrainedModel:
@@ -37,16 +41,25 @@ def build(case: Case, seed: int = 0) -> PreTrainedModel:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if case.unwritten and re.search(case.unwritten, name):
+                continue
             noise = torch.randn(parameter.shape, generator=generator)
             if parameter.ndim > 1:
                 parameter.copy_(0.15 * noise)
             else:
-                parameter.copy_(0.3 * noise + ("Norm" in name and name.endswith("weight")))
+                parameter.copy_(0.3 * noise + ("norm" in name.lower() and name.endswith("weight")))
     return model
 
 
-def run(model: PreTrainedModel, ids: tuple[int, ...] | list[int]) -> Reference:
-    """Run one text and capture weights, hidden states and the scores before each softmax."""
+def run(
+    model: PreTrainedModel,
+    ids: tuple[int, ...] | list[int],
+    source: tuple[int, ...] | list[int] = (),
+) -> Reference:
+    """Run one text and capture weights, hidden states and the scores before each softmax.
+
+    With a source, the text is what the decoder reads.
+    """
     scores: list[torch.Tensor] = []
     softmax = torch.nn.functional.softmax
 
@@ -55,17 +68,36 @@ def run(model: PreTrainedModel, ids: tuple[int, ...] | list[int]) -> Reference:
         return softmax(values, *args, **kwargs)
 
     patch = mock.patch.object(torch.nn.functional, "softmax", recording)
+    inputs = {"input_ids": torch.tensor([list(source or ids)])}
+    if source:
+        inputs["decoder_input_ids"] = torch.tensor([list(ids)])
     with patch, torch.no_grad():
-        out = model(torch.tensor([list(ids)]), output_attentions=True, output_hidden_states=True)
-    shown = _stack(scores)
-    # transformers masks with the least float32; attn with -inf
-    shown[shown < -1e30] = -np.inf
-    return Reference(_stack(out.attentions), shown, _stack(out.hidden_states))
+        out = model(**inputs, output_attentions=True, output_hidden_states=True, use_cache=False)
+    if not source:
+        return Reference(_stack(out.attentions), _masked(scores), _stack(out.hidden_states))
+    n_encoder = len(out.encoder_attentions)
+    decoder = scores[n_encoder:]  # of each layer: self-attention, then cross-attention
+    return Reference(
+        _stack(out.decoder_attentions),
+        _masked(decoder[::2]),
+        _stack(out.decoder_hidden_states),
+        encoder=Reference(
+            _stack(out.encoder_attentions),
+            _masked(scores[:n_encoder]),
+            _stack(out.encoder_hidden_states),
+        ),
+        cross=Reference(
+            _stack(out.cross_attentions), _masked(decoder[1::2]), np.zeros((0, 0, 0), np.float32)
+        ),
+    )
 
 
-def write_checkpoint(model: PreTrainedModel, folder: Path) -> Path:
+def write_checkpoint(model: PreTrainedModel, folder: Path, unwritten: str = "") -> Path:
     """Write config.json and model.safetensors as transformers does, and a tokenizer.json."""
-    model.save_pretrained(folder)
+    state = model.state_dict()
+    if unwritten:
+        state = {name: value for name, value in state.items() if not re.search(unwritten, name)}
+    model.save_pretrained(folder, state_dict=state)
     ids = {f"w{i}": i for i in range(model.config.vocab_size)}
     tokenizer = Tokenizer(WordLevel(ids, unk_token="w0"))
     tokenizer.pre_tokenizer = Whitespace()
@@ -73,9 +105,21 @@ def write_checkpoint(model: PreTrainedModel, folder: Path) -> Path:
     return folder
 
 
-def parameters(model: PreTrainedModel) -> dict[str, Array]:
-    """Return all parameters by their name in a checkpoint."""
-    return {name: value.numpy().copy() for name, value in model.state_dict().items()}
+def parameters(model: PreTrainedModel, unwritten: str = "") -> dict[str, Array]:
+    """Return all parameters by their name in a checkpoint; of tied ones the first."""
+    found: dict[int, str] = {}
+    for name, value in model.state_dict().items():
+        if not (unwritten and re.search(unwritten, name)):
+            found.setdefault(value.data_ptr(), name)
+    state = model.state_dict()
+    return {name: state[name].numpy().copy() for name in found.values()}
+
+
+def _masked(scores: list[torch.Tensor]) -> Array:
+    """Mask with -inf, as attn does, instead of the least float32."""
+    shown = _stack(scores)
+    shown[shown < -1e30] = -np.inf
+    return shown
 
 
 def _stack(tensors: list[torch.Tensor]) -> Array:

@@ -19,8 +19,15 @@ from attncli.model.spec import ModelSpec
 
 REGISTRY = {
     "attn-toy": "toy",
+    "bart": "bart",
     "bert": "bert",
     "llama": "llama",
+    "marian": "marian",
+    "mbart": "mbart",
+    "mt5": "mt5",
+    "pegasus": "pegasus",
+    "t5": "t5",
+    "umt5": "umt5",
 }
 """`model_type` of a configuration to the module that knows the family."""
 
