@@ -36,7 +36,7 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
     side = digits + 1 + max(map(cell_len, labels)) + 1
     room = width - side
     n_keys = len(matrix.keys)
-    title = f"{matrix.title} · rows query, columns key"
+    title = f"{matrix.title} · {matrix.sides}"
     if len(matrix.queries) <= MAX_QUERIES:
         for places in dict.fromkeys((matrix.digits, 1)):
             cells = [[format_number(float(v), places) for v in row] for row in matrix.values]
