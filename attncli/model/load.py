@@ -15,8 +15,8 @@ from attncli.model.families import REGISTRY, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.params import Params, bind
 from attncli.model.spec import ModelSpec
+from attncli.model.target import shift_right
 from attncli.results import ModelCard
-from attncli.target import shift_right
 from attncli.tokenize import Encoded, TextTokenizer
 
 WEIGHTS = "model.safetensors"
@@ -84,10 +84,13 @@ class Model:
                 f"{self.place.path}: the decoder has a vocabulary of its own, and tokenizer.json "
                 "holds only the encoder's; without --target the encoder is shown."
             )
+        if not text.strip():
+            raise InputProblem("The target is empty; give the text that the decoder reads.")
         encoded = self.tokenizer.encode(text, literal_specials=literal_specials)
-        start = self.spec.decoder_start
+        start, notes = self.spec.decoder_start, list(encoded.notes)
         if start == "last":
             start = encoded.ids[-1]
+            notes.append(f"starts with {encoded.tokens[-1].token}, as tokenizer.json ends a text")
         piece = None if start is None else self.tokenizer.piece(start)
         if start is None or piece is None:
             raise ModelProblem(
@@ -95,9 +98,9 @@ class Model:
                 "vocabulary: how the decoder starts is not known."
             )
         if (self.place.path / "target.spm").exists():
-            note = "the target is cut by tokenizer.json; the model's target.spm is not read"
-            encoded = replace(encoded, notes=(*encoded.notes, note))
-        return self._checked(shift_right(encoded, start, piece), "target")
+            notes.append("cut by tokenizer.json; the model's target.spm is not read")
+        encoded = shift_right(replace(encoded, notes=tuple(notes)), start, piece)
+        return self._checked(encoded, "target")
 
     def _checked(self, encoded: Encoded, what: str) -> Encoded:
         limit = self.spec.n_positions

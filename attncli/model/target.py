@@ -30,7 +30,7 @@ def shift_right(target: Encoded, start: int, piece: str) -> Encoded:
     last = target.tokens[-1]
     notes = list(target.notes)
     if not last.special:
-        notes.append(f"the decoder never reads the last token of a target, here {last.text!r}")
+        notes.append(f"the decoder never reads the last token, here {last.text!r}")
     return replace(
         target,
         tokens=(first, *renumbered),
