@@ -83,16 +83,17 @@ def inspect_text(
     run(model.spec, model.params, [sides.job(model.spec, observers)])
 
     shown_units = [query_units[i] for i in queries]
-    special_weight = merge_queries(
-        reduction.weights[:, ~ordinary].sum(axis=1)[:, None], rows.tolist(), shown_units
-    )
+    largest = heads.reduce == "max" and not heads.single
+    on_special = reduction.weights[:, ~ordinary]
+    on_special = on_special.max(axis=1, initial=0.0) if largest else on_special.sum(axis=1)
+    special_weight = merge_queries(on_special[:, None], rows.tolist(), shown_units)
     matrix = {}
     for name, values in (
         ("weights", reduction.weights),
         ("contributions", reduction.contributions),
     ):
         merged = merge_queries(merge_keys(values, key_units), rows.tolist(), shown_units)
-        matrix[name] = renormalise(merged) if view.special == "hide" else merged
+        matrix[name] = renormalise(merged) if view.special == "hide" and not largest else merged
     plain = not view.words and view.special != "fold"
     scores = None
     if reduction.scores is not None and plain:
@@ -129,7 +130,13 @@ def inspect_text(
         scores=scores,
         rows=result_rows,
         shift=cosine(stacked, stacked[:1]).T,
-        notes=_notes(model, sides, view, scores_lost=reduction.scores is not None and not plain),
+        notes=_notes(
+            model,
+            sides,
+            view,
+            rescaled=not largest,
+            scores_lost=reduction.scores is not None and not plain,
+        ),
         line=line,
         by_head={}
         if matrices is None
@@ -196,7 +203,9 @@ def _query_row(
     return QueryRow(unit, top(contributions), top(weights), float(special_weight), telling)
 
 
-def _notes(model: Model, sides: Sides, view: View, *, scores_lost: bool) -> tuple[str, ...]:
+def _notes(
+    model: Model, sides: Sides, view: View, *, rescaled: bool, scores_lost: bool
+) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
     notes += sides.source.notes
     if sides.target is not None:
@@ -204,7 +213,7 @@ def _notes(model: Model, sides: Sides, view: View, *, scores_lost: bool) -> tupl
     if sides.is_cross:
         notes.append("cross-attention has no telling heads: two texts have no common positions")
     if view.special != "show":
-        notes.append(describe_specials(view.special))
+        notes.append(describe_specials(view.special, rescaled=rescaled))
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
     return tuple(notes)

@@ -37,7 +37,7 @@ class QueryRow:
     """Non-special keys with the largest contribution, largest first."""
     by_weight: tuple[TopKey, ...]
     special_weight: float
-    """Share of the weight on special tokens, before any of them is hidden."""
+    """Weight on all special tokens together, before any is hidden (the largest, if `max`)."""
     telling: Telling | None
     """The head that says most; its key is a unit. None in cross-attention."""
 

@@ -77,7 +77,10 @@ def _top(result: Inspection) -> Table:
     """Each query with its top keys, the share of sinks and the telling head, where there is one."""
     cross, several = result.sides.is_cross, len(result.queries) > 1
     has_specials = any(token.special for token in result.sides.keys.tokens)
-    columns = [Column("query", "label")]
+    # where words repeat, their place tells them apart
+    numbered = len({row.unit.label for row in result.rows}) < len(result.rows)
+    columns = [Column("", "int")] if numbered else []
+    columns.append(Column("query", "label"))
     if several:
         keys = "source keys" if cross else "keys"
         columns += [
@@ -93,7 +96,7 @@ def _top(result: Inspection) -> Table:
     for row in result.rows:
         if row.unit.special and not only_special:
             continue
-        cells: list[Any] = [row.unit.shown()]
+        cells: list[Any] = [row.unit.index, row.unit.shown()][not numbered :]
         if several:
             cells += [
                 tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
@@ -121,18 +124,15 @@ def _top_title(*, cross: bool, several: bool, has_specials: bool) -> str:
 
 
 def _shift(result: Inspection) -> Table:
-    columns = [Column("token", "label")]
+    columns = [Column("", "int"), Column("token", "label")]
     columns += state_columns(result.card.layers, "cosine to the token's own embedding")
     text = result.sides.queries
     wanted = {token for query in result.queries for token in result.query_units[query].tokens}
     shown = labels(text.tokens)
     tokens = [t for t in text.tokens if t.index in wanted and not (t.special and len(wanted) > 1)]
     rows = [
-        [
-            Label(shown[token.index], token.special, token.index),
-            *map(float, result.shift[token.index]),
-        ]
-        for token in tokens
+        [token.index, Label(shown[token.index], token.special), *map(float, cosines)]
+        for token, cosines in ((token, result.shift[token.index]) for token in tokens)
     ]
     important = [1 - float(result.shift[token.index, -1]) for token in tokens]
     which = "token" if result.sides.target is None else "target token"

@@ -59,7 +59,6 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
         )
     tensors = _Packed(store, dtype)
     metadata = packed.METADATA if dtype == "q8" else {"format": "attn"}
-    folder.mkdir(parents=True, exist_ok=True)
     write_safetensors(target, tensors, metadata)
     for pattern in (*COPIED, *NOTICES):
         for file in sorted(source.glob(pattern)):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from attncli.model.load import Model, load
+from attncli.model.locate import BUNDLED
+from attncli.model.pack import pack_model
 from tests.parity.comparison import GOLDEN, TOLERANCE
 from tests.real import SENTENCE, checkpoint
 from tests.toys import record
@@ -34,3 +38,10 @@ def test_bundled_model_is_the_original_packed_again(original: Model, minilm: Mod
     np.testing.assert_array_equal(minilm.params.store.read(name), packed.unpack(values, scales))
     bias = "encoder.layer.3.attention.self.query.bias"
     np.testing.assert_array_equal(minilm.params.store.read(bias), original.params.store.read(bias))
+
+
+def test_packing_the_original_again_gives_the_bundled_bytes(tmp_path: Path) -> None:
+    pack_model(checkpoint("minilm"), tmp_path / "packed", "q8")
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "SHA256SUMS"):
+        ours = (BUNDLED / "minilm" / name).read_bytes()
+        assert (tmp_path / "packed" / name).read_bytes() == ours, name
