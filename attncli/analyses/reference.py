@@ -42,7 +42,10 @@ def compare_with_transformers(model: Model, encoded: Encoded) -> tuple[list[Chec
         weights, states = _run_reference(theirs, encoded.ids)
     stack = model.spec.stack
     everything = Heads(tuple(range(stack.n_layers)), tuple(range(stack.n_heads)))
-    matrices, kept = HeadMatrices(everything, len(encoded.ids)), States(stack.n_layers)
+    matrices, kept = (
+        HeadMatrices(everything, len(encoded.ids), len(encoded.ids)),
+        States(stack.n_layers),
+    )
     run(model.spec, model.params, [Job(encoded.ids, [0] * len(encoded.ids), [matrices, kept])])
     size = max(1.0, float(np.abs(states).max()))
     checks = [

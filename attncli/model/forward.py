@@ -51,7 +51,7 @@ class _Stack:
     """Rows of each text."""
     observers: Sequence[Sequence[Observer]]
     """Of each text."""
-    memory: Float[Array, "row d_model"] | None = None
+    memory: Float[Array, "source_row d_model"] | None = None
     """The encoder's output, for cross-attention."""
     memory_spans: Sequence[slice] = ()
 
@@ -150,13 +150,14 @@ def _positions(ids: Sequence[int], uncounted: int | None) -> Array:
 
 
 def sinusoids(positions: Array, width: int) -> Float[Array, "row width"]:
-    """Return sines then cosines of position / 10000^(2i / width).
+    """Return sines then cosines of position / 10000^(2i / width); an odd width has one more sine.
 
     Source: Vaswani et al. 2017, section 3.5, in the order of transformers' Marian and Pegasus.
     """
-    rates = 10000.0 ** (-2.0 * np.arange(width // 2) / width)
+    rates = 10000.0 ** (-2.0 * np.arange((width + 1) // 2) / width)
     turns = positions[:, None] * rates
-    return np.concatenate([np.sin(turns), np.cos(turns)], axis=1).astype(np.float32)
+    both = np.concatenate([np.sin(turns), np.cos(turns[:, : width // 2])], axis=1)
+    return both.astype(np.float32)
 
 
 def _block(
@@ -199,7 +200,7 @@ def _attention(
     kind: str,
     i: int,
     x: Float[Array, "row d_model"],
-    read: Float[Array, "row d_model"],
+    read: Float[Array, "key_row d_model"],
     read_spans: Sequence[slice],
 ) -> Float[Array, "row d_model"]:
     """Project, attend within each text (or to its source text), project back."""

@@ -27,7 +27,8 @@ def bias_for(
         stack: which kind of bias.
         params: holds the table of buckets or of relative positions, shared by all layers.
         prefix: of this stack's parameters.
-        layer: holds the position projections of disentangled attention.
+        layer: holds the bucket table of this layer alone, or the position projections of
+            disentangled attention.
         n_queries: tokens of the text.
         n_keys: likewise; more than n_queries never happens in self-attention.
     """
@@ -35,7 +36,9 @@ def bias_for(
     if isinstance(spec, AlibiSpec):
         return _by_key(alibi(spec, n_keys))
     if isinstance(spec, BucketSpec):
-        table = params.need(f"{prefix}position_bias.weight")
+        table = layer.get("position_bias.weight")
+        if table is None:
+            table = params.need(f"{prefix}position_bias.weight")
         offsets = np.arange(-(n_queries - 1), n_keys)
         chosen = table[bucket(offsets, spec, both_ways=not stack.causal)]
         return _by_offset(np.ascontiguousarray(chosen.T), n_queries)

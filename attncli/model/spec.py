@@ -82,6 +82,8 @@ class AlibiSpec:
 class BucketSpec:
     """Learned bias by distance bucket, the table `position_bias.weight` [bucket, head].
 
+    All layers share the stack's table, except those that have one of their own (UMT5).
+
     Source: Raffel et al. 2020, section 2.1.
     """
 
@@ -216,3 +218,13 @@ class ModelSpec:
     encoder: StackSpec | None = None
     """The stack that reads the source text, in encoder-decoders; its parameters' names begin
     with "encoder."."""
+    target_vocab_size: int | None = None
+    """Rows of the decoder's embedding table where its vocabulary is another one (Marian)."""
+    decoder_start: int | Literal["last"] | None = None
+    """Token that stands first in what a decoder reads; "last": the last token of the encoded
+    target (mBART's language code); None: the configuration names none."""
+
+    @property
+    def reader(self) -> StackSpec:
+        """The stack that reads the user's text: the encoder of two, or the only one."""
+        return self.stack if self.encoder is None else self.encoder

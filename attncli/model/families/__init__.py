@@ -20,6 +20,7 @@ from attncli.model.spec import ModelSpec
 REGISTRY = {
     "albert": "albert",
     "attn-toy": "toy",
+    "bart": "bart",
     "bert": "bert",
     "bloom": "bloom",
     "camembert": "roberta",
@@ -44,6 +45,8 @@ REGISTRY = {
     "llava": "multimodal",
     "llava_next": "multimodal",
     "llava_onevision": "multimodal",
+    "marian": "marian",
+    "mbart": "mbart",
     "ministral": "ministral",
     "mistral": "mistral",
     "mistral3": "multimodal",
@@ -51,9 +54,11 @@ REGISTRY = {
     "modernbert": "modernbert",
     "mpnet": "mpnet",
     "mpt": "mpt",
+    "mt5": "mt5",
     "olmo": "olmo",
     "olmo2": "olmo2",
     "opt": "opt",
+    "pegasus": "pegasus",
     "phi": "phi",
     "phi3": "phi3",
     "qwen2": "qwen2",
@@ -65,6 +70,8 @@ REGISTRY = {
     "smolvlm": "multimodal",
     "stablelm": "stablelm",
     "starcoder2": "starcoder2",
+    "t5": "t5",
+    "umt5": "umt5",
     "xlm-roberta": "roberta",
 }
 """`model_type` of a configuration to the module that knows the family."""
