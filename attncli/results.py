@@ -95,6 +95,8 @@ class Table:
     rows: Sequence[Sequence[Any]]
     important: Sequence[float] = ()
     """One number a row; where not all rows fit, those with the largest are shown."""
+    importance: str = ""
+    """What the important rows have, such as "the largest weights"."""
     hint: str = ""
     """How to see rows that were left out."""
 

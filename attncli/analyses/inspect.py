@@ -140,6 +140,7 @@ def inspect_text(
             rescaled=not largest,
             scores_lost=reduction.scores is not None and not plain,
             has_sink=has_sink,
+            units=query_units,
         ),
         has_sink=has_sink,
         line=line,
@@ -216,6 +217,7 @@ def _notes(
     rescaled: bool,
     scores_lost: bool,
     has_sink: bool,
+    units: Sequence[Unit],
 ) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
     notes += sides.source.notes
@@ -232,6 +234,9 @@ def _notes(
             else "rows sum to less than 1: this model has a learned sink, which takes a share of "
             "each row that no token gets"
         )
+    merged = view.words and any(len(unit.tokens) > 1 for unit in units)
+    if merged or view.special == "hide":
+        notes.append("telling heads are those of single pieces, with special tokens in place")
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
     return tuple(notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from attncli.analyses.columns import state_columns
@@ -15,6 +16,8 @@ from attncli.results import Column, Label, Matrix, Share, Table
 
 MATRIX_HINT = "--query WORD shows one row, -f csv all numbers"
 ROWS_HINT = "--query WORD chooses rows, -f json has all"
+MOST_SIDE_BY_SIDE = 4
+"""Chosen queries that are read downwards, each in a column of its own."""
 
 
 def tables(result: Inspection) -> list[Table | Matrix]:
@@ -22,6 +25,8 @@ def tables(result: Inspection) -> list[Table | Matrix]:
     shown: list[Table | Matrix] = []
     if len(result.queries) == 1:
         shown.append(_row(result))
+    elif len(result.queries) <= MOST_SIDE_BY_SIDE < len(result.query_units):
+        shown.append(_rows_side_by_side(result))
     else:
         if result.scores is not None:
             title = "scores: scaled q·k, before the softmax"
@@ -67,17 +72,38 @@ def _row(result: Inspection) -> Table:
     for j, key in enumerate(result.keys):
         score = [] if result.scores is None else [float(result.scores[0, j])]
         weight, share = float(result.weights[0, j]), float(result.contributions[0, j])
-        rows.append([key, result.key_units[key].shown(), *score, weight, weight, share])
+        unit = result.key_units[key]
+        rows.append([unit.tokens[0], unit.shown(), *score, weight, weight, share])
     query = display(result.query_units[result.queries[0]].text)
     where = " in the target text" if result.sides.is_cross else ""
     title = f"from “{query}”{where}: weights are fractions{_sums_note(result)}"
     importance = [float(value) for value in result.weights[0]]
-    return Table("row", title, columns, rows, importance, "-f csv has all")
+    return Table("row", title, columns, rows, importance, "the largest weights", "-f csv has all")
+
+
+def _rows_side_by_side(result: Inspection) -> Table:
+    """A few queries, read downwards: the weight of each key in a column a query."""
+    name = "key in the source" if result.sides.is_cross else "key"
+    queries = [result.query_units[query] for query in result.queries]
+    columns = [Column("", "int"), Column(name, "label")]
+    columns += [
+        Column(f"{unit.tokens[0]} {unit.label}", "fraction", "fraction") for unit in queries
+    ]
+    rows = [
+        [unit.tokens[0], unit.shown(), *map(float, result.weights[:, j])]
+        for j, unit in ((j, result.key_units[key]) for j, key in enumerate(result.keys))
+    ]
+    importance = [float(value) for value in result.weights.max(axis=0)]
+    title = f"attention weights: fractions{_sums_note(result)} · one column a query".replace(
+        "rows sum", "columns sum"
+    )
+    return Table("rows", title, columns, rows, importance, "the largest weights", "-f csv has all")
 
 
 def _top(result: Inspection) -> Table:
     """Each query with its top keys, the share of sinks and the telling head, where there is one."""
     cross, several = result.sides.is_cross, len(result.queries) > 1
+    by_weight = result.view.by == "weight"
     has_specials = any(token.special for token in result.sides.keys.tokens)
     # where words repeat, their place tells them apart
     numbered = len({row.unit.label for row in result.rows}) < len(result.rows)
@@ -85,10 +111,13 @@ def _top(result: Inspection) -> Table:
     columns.append(Column("query", "label"))
     if several:
         keys = "source keys" if cross else "keys"
-        columns += [
+        measures = [
             Column(f"{keys} by contribution", "shares", "share of the row's output"),
-            Column(f"{keys} by weight", "shares", "fraction", priority=60),
+            Column(f"{keys} by weight", "shares", "fraction"),
         ]
+        # the measure that was asked for stands first and stays longest
+        first, second = measures[by_weight], measures[not by_weight]
+        columns += [first, replace(second, priority=60)]
     if has_specials:
         columns.append(Column("sinks", "fraction", "weight on special tokens", priority=80))
     if not cross:
@@ -98,12 +127,13 @@ def _top(result: Inspection) -> Table:
     for row in result.rows:
         if row.unit.special and not only_special:
             continue
-        cells: list[Any] = [row.unit.index, row.unit.shown()][not numbered :]
+        cells: list[Any] = [row.unit.tokens[0], row.unit.shown()][not numbered :]
         if several:
-            cells += [
+            both = [
                 tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
                 tuple(Share(key.unit.shown(), key.weight) for key in row.by_weight),
             ]
+            cells += reversed(both) if by_weight else both
         if has_specials:
             cells.append(row.special_weight)
         if not cross:
@@ -112,7 +142,8 @@ def _top(result: Inspection) -> Table:
         best = row.by_weight[0].weight if cross and row.by_weight else 0.0
         important.append(best if row.telling is None else row.telling.excess)
     title = _top_title(cross=cross, several=several, has_specials=has_specials)
-    return Table("top", title, columns, rows, important, ROWS_HINT)
+    which = "the most telling heads" if not cross else "the largest weights"
+    return Table("top", title, columns, rows, important, which, ROWS_HINT)
 
 
 def _top_title(*, cross: bool, several: bool, has_specials: bool) -> str:
@@ -136,10 +167,18 @@ def _shift(result: Inspection) -> Table:
         [token.index, Label(shown[token.index], token.special), *map(float, cosines)]
         for token, cosines in ((token, result.shift[token.index]) for token in tokens)
     ]
-    important = [1 - float(result.shift[token.index, -1]) for token in tokens]
+    # the same rows as of the table before, where not all fit
+    telling = {
+        token: row.telling.excess
+        for row in result.rows
+        if row.telling is not None
+        for token in row.unit.tokens
+    }
+    important = [telling.get(token.index, 0.0) for token in tokens]
     which = "token" if result.sides.target is None else "target token"
     title = f"how far each {which} moved: cosine to its own embedding, after each layer"
-    return Table("shift", title, columns, rows, important, ROWS_HINT)
+    chosen = "the most telling heads"
+    return Table("shift", title, columns, rows, important, chosen, ROWS_HINT)
 
 
 def _describe_telling(telling: Telling | None, units: Sequence[Unit]) -> str:
