@@ -41,10 +41,11 @@ app.command(epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(
 app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         sys.stdout.write(f"attn {__version__}\n")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -97,11 +98,11 @@ def run(arguments: list[str]) -> int:
     except Exception as problem:
         # typer's own usage errors; their class is not part of its interface
         if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
-            message = " ".join(problem.format_message().split()).removesuffix(".")
-            dash = (
-                " (a TEXT that begins with - goes after --)" if "No such option" in message else ""
-            )
-            print_problem(f"{message}{dash}. See attn{_command(arguments)} --help.")
+            message = " ".join(problem.format_message().split())
+            if "No such option" in message:
+                message += " (a TEXT that begins with - goes after --)"
+            stop = "" if message.endswith((".", "?")) else "."
+            print_problem(f"{message}{stop} See attn{_command(arguments)} --help.")
             return int(problem.exit_code)
         if debug:
             print_exc()

@@ -29,7 +29,7 @@ class Text:
             InputProblem: the line cannot be used.
         """
         if self.problem:
-            raise InputProblem(self.problem)
+            raise InputProblem(f"line {self.line}: {self.problem}")
         return self.text
 
 
@@ -97,6 +97,6 @@ def _lines(stream: Iterable[bytes], name: str) -> Iterator[Text]:
         try:
             yield Text(raw.decode(), number)
         except UnicodeDecodeError as problem:
-            yield Text("", number, f"{name}: line {number} is not UTF-8 (byte {problem.start}).")
+            yield Text("", number, f"{name} is not UTF-8 (byte {problem.start} of the line).")
     if not any_text:
         raise InputProblem(f"{name}: no text in it (only blank lines or nothing).")

@@ -51,7 +51,8 @@ def test_line_that_is_not_utf8_is_a_problem_of_that_line_alone(pipe) -> None:
     one, bad, three = read_inputs([]).texts
     assert (one.text, three.text) == ("one", "three")
     assert (bad.text, bad.line) == ("", 2)
-    assert "standard input: line 2" in bad.problem
+    assert bad.line == 2
+    assert "standard input is not UTF-8" in bad.problem
     assert "byte 1" in bad.problem
 
 

@@ -87,6 +87,12 @@ def test_lone_space_mark_before_a_cjk_word_has_no_text_and_no_word() -> None:
     assert [t.text for t in encoded.tokens[1:]] == ["東京", "は"]
 
 
+def test_typed_spaces_of_their_own_token_keep_their_text() -> None:
+    encoded = byte_level(("Ġ", "Ġ")).encode("a   b")
+    assert [t.text for t in encoded.tokens] == ["a", "  ", " ", "b"]
+    assert words_of(encoded) == ["a", None, None, "b"]
+
+
 def test_words_invented_by_a_normaliser_do_not_exist() -> None:
     # NFKC writes the one character ㍿ as four, and ½ as three
     tokenizer = word_tokenizer(["[UNK]", "株", "式", "会", "社", "1", "2", "the"])

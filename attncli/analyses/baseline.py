@@ -12,8 +12,10 @@ import numpy as np
 
 from attncli._shapes import Float
 from attncli.analyses.reduction import States
+from attncli.errors import InputProblem
 from attncli.model.forward import Job
 from attncli.model.load import Model
+from attncli.tokenize import Encoded
 
 Array = np.ndarray
 
@@ -35,13 +37,8 @@ class Baseline:
 
     def __init__(self, model: Model) -> None:
         """Encode the sample; sentences that the model cannot take are left out."""
-        encoded = [model.tokenizer.encode(line) for line in SAMPLE]
-        limit = model.spec.n_positions or max(len(text.ids) for text in encoded)
-        self._texts = [
-            text
-            for text in encoded
-            if len(text.ids) <= limit and max(text.ids) < model.spec.vocab_size
-        ]
+        encoded = (_encode(model, line) for line in SAMPLE)
+        self._texts = [text for text in encoded if text is not None]
         self._observers = [States(model.spec.stack.n_layers) for _ in self._texts]
 
     def jobs(self) -> list[Job]:
@@ -76,6 +73,13 @@ class Baseline:
             return None
         mean: Array = cosines[:, pairs].mean(axis=1)
         return mean
+
+
+def _encode(model: Model, line: str) -> Encoded | None:
+    try:
+        return model.encode(line)
+    except InputProblem:
+        return None
 
 
 def word_states(stacked: Float[Array, "state token d_model"], tokens: tuple[int, ...]) -> Array:

@@ -9,11 +9,11 @@ from itertools import combinations
 import numpy as np
 
 from attncli.analyses.baseline import Baseline, top_dimension_share, word_states
-from attncli.analyses.comparison import (
+from attncli.analyses.comparison import Comparison
+from attncli.analyses.comparison_parts import (
     Aligned,
     Anchor,
     Change,
-    Comparison,
     Occurrence,
     Pair,
     Reading,

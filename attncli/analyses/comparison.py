@@ -10,84 +10,21 @@ import numpy as np
 
 from attncli._shapes import Float
 from attncli.analyses.columns import state_names
+from attncli.analyses.comparison_parts import (
+    Aligned,
+    Anchor,
+    Change,
+    Occurrence,
+    Pair,
+    Reading,
+)
+from attncli.analyses.comparison_tables import tables
 from attncli.numbers import to_json
 from attncli.results import Column, ModelCard, Table, document, token_record
 from attncli.selection import By, Heads, View
 from attncli.tokenize import Encoded
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """The word at one place."""
-
-    text: int
-    """Number of the text it stands in."""
-    word: str
-    """As typed there."""
-    tokens: tuple[int, ...]
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two occurrences of the same word."""
-
-    a: int
-    b: int
-    cosine: Float[Array, " state"]
-    baseline: Float[Array, " state"] | None
-    """Mean cosine of random pairs of words at that state; None when the sample gives none."""
-    top_dimension_share: Float[Array, " state"]
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """Something each occurrence is compared with."""
-
-    name: str
-    """The word, or the word and the sentence that holds it, as typed."""
-    cosine: Float[Array, "occurrence state"]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How much one occurrence reads from one word of its text."""
-
-    word: int
-    """Index of the word in its text; -1 for all special tokens together."""
-    text: str
-    weight: float
-    contribution: float
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A key before and after: what the word reads from it in the one text and in the other."""
-
-    a: Reading | None
-    b: Reading | None
-
-    @property
-    def weight(self) -> float:
-        """Weight in b minus weight in a; a key that is missing counts 0."""
-        return (self.b.weight if self.b else 0.0) - (self.a.weight if self.a else 0.0)
-
-    @property
-    def contribution(self) -> float:
-        """Contribution in b minus contribution in a."""
-        return (self.b.contribution if self.b else 0.0) - (self.a.contribution if self.a else 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """Two words in the same place of two texts; one is None where a text has no match."""
-
-    a: int | None
-    b: int | None
-    cosine: Float[Array, " state"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +114,6 @@ class Comparison:
 
     def tables(self) -> list[Table]:
         """Return what people read: places, cosines, anchors, changed keys, words side by side."""
-        from attncli.analyses.comparison_tables import tables
-
         return tables(self)
 
     def tidy(self) -> Table:
@@ -235,11 +170,6 @@ class Comparison:
 def by_change(changes: Sequence[Change], by: By) -> list[Change]:
     """Return changes with the largest first."""
     return sorted(changes, key=lambda c: -abs(c.weight if by == "weight" else c.contribution))
-
-
-def same_word(a: Occurrence, b: Occurrence) -> bool:
-    """Tell whether two occurrences are the same word, letter case aside."""
-    return a.word.casefold() == b.word.casefold()
 
 
 def _pair_record(pair: Pair) -> dict[str, Any]:

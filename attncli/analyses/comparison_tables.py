@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attncli.analyses.columns import state_columns
-from attncli.analyses.comparison import Comparison, Occurrence, Reading, same_word
+from attncli.analyses.comparison_parts import Occurrence, Reading, same_word
 from attncli.display import display
 from attncli.results import Column, Label, Table
+
+if TYPE_CHECKING:
+    from attncli.analyses.comparison import Comparison
 
 EXCERPT = 32
 """Characters shown on either side of an occurrence."""

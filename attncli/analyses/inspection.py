@@ -247,7 +247,10 @@ class Inspection:
 
     def _top_table(self) -> Table:
         has_specials = any(token.special for token in self.encoded.tokens)
-        columns = [Column("query", "label")]
+        # where words repeat, their place tells them apart
+        numbered = len({row.unit.label for row in self.rows}) < len(self.rows)
+        columns = [Column("", "int")] if numbered else []
+        columns.append(Column("query", "label"))
         if len(self.queries) > 1:
             columns += [
                 Column("keys by contribution", "shares", "share of the row's output"),
@@ -261,7 +264,7 @@ class Inspection:
         for row in self.rows:
             if row.unit.special and not only_special:
                 continue
-            cells: list[Any] = [row.unit.shown()]
+            cells: list[Any] = [row.unit.index, row.unit.shown()][not numbered :]
             if len(self.queries) > 1:
                 cells += [
                     tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
@@ -282,7 +285,7 @@ class Inspection:
         )
 
     def _shift_table(self) -> Table:
-        columns = [Column("token", "label")]
+        columns = [Column("", "int"), Column("token", "label")]
         columns += state_columns(self.card.layers, "cosine to the token's own embedding")
         wanted = {token for query in self.queries for token in self.units[query].tokens}
         shown = labels(self.encoded.tokens)
@@ -292,11 +295,8 @@ class Inspection:
             if t.index in wanted and not (t.special and len(wanted) > 1)
         ]
         rows = [
-            [
-                Label(shown[token.index], token.special, token.index),
-                *map(float, self.shift[token.index]),
-            ]
-            for token in tokens
+            [token.index, Label(shown[token.index], token.special), *map(float, cosines)]
+            for token, cosines in ((token, self.shift[token.index]) for token in tokens)
         ]
         important = [1 - float(self.shift[token.index, -1]) for token in tokens]
         title = "how far each token moved: cosine to its own embedding, after each layer"

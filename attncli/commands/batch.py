@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from attncli.errors import AttnError
+from attncli.errors import AttnError, UsageProblem
 from attncli.inputs import Inputs, Text, read_inputs
 from attncli.model.load import Model, load
 from attncli.outputs import Format, deliver
@@ -32,7 +32,9 @@ class Session:
     ) -> None:
         """Take the options that say where output goes."""
         self._command, self._verbose = command, verbose
-        self._format: Format = "json" if json and format_ == "table" else format_
+        if json and format_ not in ("table", "json"):
+            raise UsageProblem(f"--json and -f {format_} name different formats; give one of them.")
+        self._format: Format = "json" if json else format_
         self._sink = Sink(output, color=not no_color)
         self._began = time.perf_counter()
 

@@ -57,6 +57,7 @@ NEUTRAL = frozenset(
 _NEUTRAL_PATTERN = re.compile(r".*(dropout|token_id)(_prob|_rate)?$|^_attn_.*")
 MAX_COUNT = 10_000_000
 """Largest width, count or vocabulary believed of a config."""
+MAX_LAYERS = 10_000
 
 
 class ConfigReader:
@@ -89,11 +90,13 @@ class ConfigReader:
         """Tell whether the key is there with a value other than null."""
         return self._values.get(key) is not None
 
-    def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
-        """Return a whole number from `least` to MAX_COUNT."""
+    def count(
+        self, key: str, default: int | None = None, *, least: int = 1, most: int = MAX_COUNT
+    ) -> int:
+        """Return a whole number from `least` to `most`."""
         value = self._get(key, default)
-        if type(value) is not int or not least <= value <= MAX_COUNT:
-            raise self._wrong(key, value, f"a whole number from {least:,} to {MAX_COUNT:,}")
+        if type(value) is not int or not least <= value <= most:
+            raise self._wrong(key, value, f"a whole number from {least:,} to {most:,}")
         return value
 
     def number(self, key: str, default: float | None = None, *, least: float = -1e30) -> float:

@@ -56,6 +56,7 @@ def test_keys_without_effect_are_passed_over() -> None:
         ("hidden_size", True, "a whole number"),
         ("num_hidden_layers", 0, "a whole number"),
         ("num_hidden_layers", -2, "a whole number"),
+        ("num_hidden_layers", 1_000_000, "a whole number from 1 to 10,000"),
         ("vocab_size", 10**12, "a whole number"),
         ("layer_norm_eps", "1e-12", "a number"),
         ("layer_norm_eps", True, "a number"),

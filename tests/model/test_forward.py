@@ -138,6 +138,19 @@ def test_toy_without_output_projection_puts_heads_side_by_side() -> None:
     np.testing.assert_allclose(values.gram((0, 1)), gram, atol=1e-4)
 
 
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+def test_value_vectors_follow_the_key_head_of_each_query_head(kv_heads: int) -> None:
+    spec, params = invented(n_kv_heads=kv_heads)
+    found = record(spec, params, IDS)
+    for layer, vectors in enumerate(naive.forward(spec, params, IDS).head_vectors):
+        values, heads = found.values[layer], (3, 0, 2)
+        for head in range(4):
+            np.testing.assert_allclose(values.of(head), vectors[head], atol=1e-4)
+        chosen = vectors[list(heads)]
+        gram = np.einsum("hkd,gkd->khg", chosen, chosen)
+        np.testing.assert_allclose(values.gram(heads), gram, atol=1e-3, rtol=1e-4)
+
+
 def test_several_texts_run_together_equal_each_alone(minilm: Model) -> None:
     texts = ["I like jam", "the", "We were stuck in a traffic jam for hours", "I like jam"]
     ids = [minilm.encode(text).ids for text in texts]

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import SafetensorsFile, write_safetensors
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.load import resolve
-from attncli.model.params import Params
+from attncli.model.params import Params, Source, Workspace
 from tests.toys import Tensors, tiny_bert
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
@@ -98,3 +99,19 @@ def test_absent_parameter_is_none_or_a_problem(tmp_path: Path) -> None:
     assert "final_norm.weight" not in params
     with pytest.raises(ModelProblem, match=r"final_norm\.weight is missing"):
         params.need("final_norm.weight")
+
+
+def test_memory_of_a_layer_serves_the_next_one_unless_its_shape_differs(tmp_path: Path) -> None:
+    shapes = [(2, 32), (2, 32), (4, 32)]
+    tensors: Tensors = {}
+    for i, shape in enumerate(shapes):
+        whole, scales = packed.pack(np.full(shape, i + 1, np.float32))
+        tensors |= {f"w{i}": whole, f"w{i}.scale": scales}
+    write_safetensors(tmp_path / "model.safetensors", tensors, packed.METADATA)
+    store = SafetensorsFile(tmp_path / "model.safetensors")
+    sources = {f"{i}.attn.q.weight": Source(f"w{i}", shape) for i, shape in enumerate(shapes)}
+    workspace = Workspace(Params(store, sources))
+    first, second, third = (workspace.layer(i).linear("attn.q")[0] for i in range(3))
+    assert np.shares_memory(first, second)
+    assert not np.shares_memory(second, third)
+    np.testing.assert_array_equal(third, store.read("w2"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from attncli.model.config import ConfigReader
+from attncli.model.config import MAX_LAYERS, ConfigReader
 from attncli.model.families.names import linear, norm
 from attncli.model.ops import ACTIVATIONS
 from attncli.model.params import Source
@@ -34,7 +34,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     return ModelSpec(
         family="BERT",
         stack=StackSpec(
-            layers=(LayerSpec(),) * config.count("num_hidden_layers"),
+            layers=(LayerSpec(),) * config.count("num_hidden_layers", most=MAX_LAYERS),
             d_model=d_model,
             n_heads=n_heads,
             n_kv_heads=n_heads,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from attncli.errors import ModelProblem
-from attncli.model.config import ConfigReader
+from attncli.model.config import MAX_LAYERS, ConfigReader
 from attncli.model.ops import ACTIVATIONS
 from attncli.model.params import Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
@@ -31,7 +31,7 @@ def read_spec(config: ConfigReader) -> ModelSpec:
     return ModelSpec(
         family="toy attention",
         stack=StackSpec(
-            layers=(LayerSpec(),) * config.count("n_layers", 1),
+            layers=(LayerSpec(),) * config.count("n_layers", 1, most=MAX_LAYERS),
             d_model=d_model,
             n_heads=n_heads,
             n_kv_heads=n_heads,

@@ -1,0 +1,88 @@
+"""What a comparison is made of: occurrences of a word, pairs of them, what each reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attncli._shapes import Float
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """The word at one place."""
+
+    text: int
+    """Number of the text it stands in."""
+    word: str
+    """As typed there."""
+    tokens: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two occurrences of the same word."""
+
+    a: int
+    b: int
+    cosine: Float[Array, " state"]
+    baseline: Float[Array, " state"] | None
+    """Mean cosine of random pairs of words at that state; None when the sample gives none."""
+    top_dimension_share: Float[Array, " state"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Something each occurrence is compared with."""
+
+    name: str
+    """The word, or the word and the sentence that holds it, as typed."""
+    cosine: Float[Array, "occurrence state"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How much one occurrence reads from one word of its text."""
+
+    word: int
+    """Index of the word in its text; -1 for all special tokens together."""
+    text: str
+    weight: float
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A key before and after: what the word reads from it in the one text and in the other."""
+
+    a: Reading | None
+    b: Reading | None
+
+    @property
+    def weight(self) -> float:
+        """Weight in b minus weight in a; a key that is missing counts 0."""
+        return (self.b.weight if self.b else 0.0) - (self.a.weight if self.a else 0.0)
+
+    @property
+    def contribution(self) -> float:
+        """Contribution in b minus contribution in a."""
+        return (self.b.contribution if self.b else 0.0) - (self.a.contribution if self.a else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Two words in the same place of two texts; one is None where a text has no match."""
+
+    a: int | None
+    b: int | None
+    cosine: Float[Array, " state"] | None
+
+
+def same_word(a: Occurrence, b: Occurrence) -> bool:
+    """Tell whether two occurrences are the same word, letter case aside."""
+    return a.word.casefold() == b.word.casefold()
