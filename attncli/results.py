@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -26,15 +26,17 @@ class ModelCard:
     causal: bool
     dtype: str
     """Storage type of the attention weights: F32, F16, BF16, Q8."""
-    sha256: str | None
-    """Sum of the weights file; None for weights that are no file."""
+    sha256: str | Callable[[], str | None] | None
+    """Sum of the weights file, or what computes it when a record is made; None for weights that
+    are no file, or several."""
     source: str
     random: bool
     """True when any weight was initialised rather than trained: the numbers mean nothing."""
 
     def record(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """Return the JSON form; it waits for the sum of the weights file."""
+        record = {name: getattr(self, name) for name in self.__slots__}
+        return record | {"sha256": self.sha256() if callable(self.sha256) else self.sha256}
 
     def headline(self) -> str:
         """Say in words which model it is."""

@@ -46,6 +46,8 @@ class Session:
     def load(self, name: str | None) -> Model:
         """Load the model."""
         model = load(name)
+        if self._format in ("json", "jsonl"):
+            model.prepare_sha256()
         self.say(f"{model.name}: {model.spec.family}, {model.dtype}, from {model.place.path}")
         return model
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.safetensors import SafetensorsFile
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
+from attncli.model.checksum import Checksum
 from attncli.model.config import ConfigReader
-from attncli.model.families import REGISTRY, find_family
+from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
+from attncli.model.locate.place import WEIGHTS, gguf_parts
 from attncli.model.params import Params, bind
 from attncli.model.spec import ModelSpec
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
 
-WEIGHTS = "model.safetensors"
 CHECKSUMS = "SHA256SUMS"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -34,6 +34,7 @@ class Model:
     place: Place
     random: bool
     """True when any weight was initialised rather than trained."""
+    _checksum: Checksum | None = field(default=None, init=False)
 
     @property
     def dtype(self) -> str:
@@ -52,7 +53,7 @@ class Model:
             kv_heads=stack.n_kv_heads,
             causal=stack.causal,
             dtype=self.dtype,
-            sha256=self._sha256(),
+            sha256=self.sha256,
             source="bundled" if self.place.kind == "bundled" else str(self.place.path),
             random=self.random,
         )
@@ -79,31 +80,53 @@ class Model:
                 )
         return encoded
 
-    def _sha256(self) -> str | None:
-        """Sum of the weights file; the bundled model's stands beside it (a test checks it)."""
-        if self.place.kind == "random":
-            return None
-        path = self.params.store.path
+    def sha256(self) -> str | None:
+        """Return the sum of the weights file, computed when first asked for.
+
+        None for weights that are no file, or several. The bundled model's stands beside it (a test
+        checks it).
+
+        Raises:
+            ModelProblem: the file cannot be read any more.
+        """
         if self.place.kind == "bundled":
             sums = (self.place.path / CHECKSUMS).read_text("ascii").splitlines()
-            return next(line.split()[0] for line in sums if line.endswith(path.name))
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return next(line.split()[0] for line in sums if line.endswith(WEIGHTS))
+        if self._checksum is None and self._is_one_file:
+            self._checksum = Checksum(self.params.store.path)
+        return self._checksum.result() if self._checksum is not None else None
+
+    def prepare_sha256(self) -> None:
+        """Begin to compute the sum in another thread, for a caller who will need it."""
+        if self.place.kind != "bundled" and self._is_one_file:
+            self._checksum = Checksum(self.params.store.path)
+            self._checksum.start()
+
+    @property
+    def _is_one_file(self) -> bool:
+        path = self.params.store.path
+        one = path.suffix != ".json" and len(gguf_parts(path)) == 1
+        return self.place.kind != "random" and one and path.is_file()
 
 
 def load(name: str | None = None) -> Model:
     """Load a model.
 
     Args:
-        name: a bundled name, a folder, an .npz file, `random:d_model=64,…`; None for the default.
+        name: what `-m` takes: a name that `attn models` lists, a folder or file, ORG/NAME of the
+            Hugging Face hub, `random:d_model=64,…`; None for the default.
 
     Raises:
-        ModelProblem: it cannot be read, or attn cannot compute it exactly.
+        ModelProblem: it is not found or fetched, cannot be read, or attn cannot compute it exactly.
         UsageProblem: a `random:` request that is not understood.
     """
     place = locate(name or default_name())
+    if place.kind == "remote":
+        place = fetch_remote(place.name)
     if place.kind == "random":
         return _initialised(place)
+    if place.kind == "gguf":
+        raise ModelProblem(f"{place.path}: a GGUF file, which this version of attn does not read.")
     if place.kind == "npz":
         from attncli.model import initialise
 
@@ -113,6 +136,20 @@ def load(name: str | None = None) -> Model:
         )
     config = ConfigReader.from_file(place.path / "config.json")
     return _assemble(place, config, open_weights(place.path), None)
+
+
+def fetch_remote(repo: str) -> Place:
+    """Download a model from the hub, unless attn cannot compute what its config.json says.
+
+    Raises:
+        ModelProblem: it cannot be fetched or computed.
+    """
+    from attncli.model.locate.download import fetch
+
+    def check(path: Path) -> None:
+        read_spec(ConfigReader.from_file(path))
+
+    return fetch(repo, check)
 
 
 def _initialised(place: Place) -> Model:
@@ -141,6 +178,16 @@ def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params
     Raises:
         ModelProblem: unknown family, unsupported configuration, tensors that do not fit it.
     """
+    family, spec = read_spec(config)
+    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+
+
+def read_spec(config: ConfigReader) -> tuple[Family, ModelSpec]:
+    """Read what a configuration says: its family, and all the arithmetic needs.
+
+    Raises:
+        ModelProblem: unknown family, or a configuration attn cannot compute.
+    """
     model_type = config.text("model_type")
     if model_type not in REGISTRY:
         raise ModelProblem(
@@ -150,7 +197,7 @@ def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params
     family = find_family(model_type)
     spec = family.read_spec(config)
     config.finish()
-    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+    return family, spec
 
 
 def open_weights(folder: Path) -> SafetensorsFile:

@@ -19,7 +19,8 @@ from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import FLOATS, SafetensorsFile, write_safetensors
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
-from attncli.model.load import CHECKSUMS, WEIGHTS, open_weights, resolve
+from attncli.model.load import CHECKSUMS, open_weights, resolve
+from attncli.model.locate.place import WEIGHTS
 
 Array = np.ndarray
 Dtype = Literal["q8", "f16", "f32"]
