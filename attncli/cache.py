@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 
@@ -42,6 +41,8 @@ def read_cached(kind: str, key: str, limit: int) -> bytes | None:
 
 def write_cached(kind: str, key: str, data: bytes) -> bool:
     """Keep an entry; False when the folder cannot be written, which is no problem."""
+    import tempfile
+
     path = _entry(kind, key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

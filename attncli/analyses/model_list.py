@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from attncli.analyses.models import size
 from attncli.checkpoints.peek import peek_gguf
-from attncli.checkpoints.store import TensorStore
 from attncli.errors import AttnError
 from attncli.model.config import ConfigReader
 from attncli.model.load import open_weights, resolve
@@ -139,29 +137,35 @@ def list_models() -> ModelList:
 
 
 def _look_at(place: Place) -> ListedModel:
-    row = ListedModel(place.handle, place.origin, str(place.path), problem=place.problem)
-    try:
-        row = replace(row, n_bytes=_size(place))
-        return _look_into_gguf(row, place) if place.kind == "gguf" else _look_into(row, place)
-    except AttnError as problem:
-        return replace(row, problem=row.problem or str(problem))
-    except Exception as problem:  # one model's files, whatever they hold, must not hide the others
-        return replace(row, problem=row.problem or f"{type(problem).__name__}: {problem}")
+    row = ListedModel(place.handle, place.origin, str(place.path))
+    if place.problem and not place.incomplete:
+        # nothing is read through links that lead elsewhere
+        return replace(row, problem=place.problem)
+    for look in (_with_size, _as_header) if place.kind == "gguf" else _LOOKS_AT_FOLDER:
+        try:
+            row = look(row, place)
+        except AttnError as problem:
+            return replace(row, problem=str(problem))
+        except Exception as problem:  # whatever one model's files hold, the others are listed
+            return replace(row, problem=f"{type(problem).__name__}: {problem}")
+        if row.problem:
+            break
+    return row
 
 
-def _look_into_gguf(row: ListedModel, place: Place) -> ListedModel:
-    if place.problem:
-        return row
+def _as_header(row: ListedModel, place: Place) -> ListedModel:
+    """Return the row with what a GGUF file says about itself."""
     found = peek_gguf(place.path)
-    row = replace(
+    problem = _gguf_problem(found.architecture)
+    return replace(
         row,
         family=found.architecture,
         layers=found.layers,
         heads=found.heads,
         format=f"gguf {found.storage}".strip(),
+        readable=not problem,
+        problem=problem,
     )
-    problem = _gguf_problem(found.architecture)
-    return replace(row, readable=not problem, problem=problem)
 
 
 def _gguf_problem(architecture: str) -> str:
@@ -169,19 +173,52 @@ def _gguf_problem(architecture: str) -> str:
     return "this version of attn does not read GGUF"
 
 
-def _look_into(row: ListedModel, place: Place) -> ListedModel:
-    if place.problem and not place.incomplete:
-        return row  # nothing is read through links that lead elsewhere
-    row = _as_configured(row, place.path)
+def _with_size(row: ListedModel, place: Place) -> ListedModel:
+    """Return the row with the size of all files of weights."""
+    if place.kind == "gguf":
+        files = gguf_parts(place.path)
+    else:
+        files = [place.path / name for name in weight_files(place.path)]
+    return replace(row, n_bytes=sum(file.stat().st_size for file in files if file.is_file()))
+
+
+def _as_configured(row: ListedModel, place: Place) -> ListedModel:
+    """Return the row with what config.json says, as far as it can be understood."""
+    try:
+        with (place.path / CONFIG).open("rb") as file:
+            values = json.loads(file.read(_MAX_CONFIG))
+        inner = values.get("text_config")
+        inner = inner if isinstance(inner, dict) else {}
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return row  # what is wrong with it is said later
+    both = {**values, **inner}
+    family = values.get("model_type")
+    return replace(
+        row,
+        family=family[:SHORT] if isinstance(family, str) else "",
+        layers=_first(both, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        heads=_first(both, "num_attention_heads", "n_head", "n_heads", "num_heads"),
+    )
+
+
+def _as_stored(row: ListedModel, place: Place) -> ListedModel:
+    """Return the row with the type of most numbers, or with what the folder lacks."""
     problem = place.problem or missing_files(place.path)
     if problem:
         return replace(row, problem=problem)
+    bytes_of: Counter[str] = Counter()
+    for info in open_weights(place.path).tensors.values():
+        bytes_of[info.dtype] += info.n_bytes
+    usual = bytes_of.most_common(1)[0][0] if bytes_of else ""
+    return replace(row, format=f"safetensors {usual}".strip())
+
+
+def _as_resolved(row: ListedModel, place: Place) -> ListedModel:
+    """Return the row with what attn would compute with."""
     store = open_weights(place.path)
-    row = replace(row, format=f"safetensors {_usual_type(store)}".strip())
-    config = ConfigReader.from_file(place.path / CONFIG)
-    spec, params = resolve(config, store)
-    source = params.sources["0.attn.q.weight"]
+    spec, params = resolve(ConfigReader.from_file(place.path / CONFIG), store)
     there = (place.path / "tokenizer.json").exists()
+    source = params.sources["0.attn.q.weight"]
     return replace(
         row,
         family=spec.family,
@@ -193,46 +230,13 @@ def _look_into(row: ListedModel, place: Place) -> ListedModel:
     )
 
 
-def _as_configured(row: ListedModel, folder: Path) -> ListedModel:
-    """Return the row with what config.json says, as far as it can be understood."""
-    try:
-        with (folder / CONFIG).open("rb") as file:
-            values = json.loads(file.read(_MAX_CONFIG))
-        inner = values.get("text_config")
-        inner = inner if isinstance(inner, dict) else {}
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return row
-    both = {**values, **inner}
-    family = values.get("model_type")
-    return replace(
-        row,
-        family=family[:SHORT] if isinstance(family, str) else "",
-        layers=_first(both, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-        heads=_first(both, "num_attention_heads", "n_head", "n_heads", "num_heads"),
-    )
+_LOOKS_AT_FOLDER = (_with_size, _as_configured, _as_stored, _as_resolved)
+"""Each adds to a row; the first problem ends it."""
 
 
 def _first(values: dict[str, Any], *keys: str) -> int | None:
     found = (values.get(key) for key in keys)
     return next((v for v in found if type(v) is int and 0 < v < 1_000_000), None)
-
-
-def _usual_type(store: TensorStore) -> str:
-    """Return the storage type of most numbers."""
-    bytes_of: Counter[str] = Counter()
-    for info in store.tensors.values():
-        bytes_of[info.dtype] += info.n_bytes
-    return bytes_of.most_common(1)[0][0] if bytes_of else ""
-
-
-def _size(place: Place) -> int:
-    if place.problem and not place.incomplete:
-        return 0
-    if place.kind == "gguf":
-        files = gguf_parts(place.path)
-    else:
-        files = [place.path / name for name in weight_files(place.path)]
-    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _short(problem: str, path: str) -> str:

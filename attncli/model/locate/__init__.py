@@ -82,6 +82,8 @@ def locate(name: str) -> Place:
     """
     if name.startswith(RANDOM) or name == RANDOM[:-1]:
         return Place(name, "random", Path(name))
+    if not _can_be_a_path(name):
+        raise ModelProblem(f"{name[:60]!r}…: no such model or path; no file can have this name.")
     prefix, _, rest = name.partition(":")
     if prefix in STORES and rest:
         place = _store(prefix).find(rest)
@@ -136,6 +138,14 @@ def suggestion(name: str) -> str:
     close = get_close_matches(name, list(spellings), n=1)
     best = spellings[close[0]] if close else same_end[0] if same_end and wanted else ""
     return f" Did you mean {best}?" if best else ""
+
+
+def _can_be_a_path(name: str) -> bool:
+    try:
+        parts = os.fsencode(name).split(b"/")
+    except ValueError:
+        return False
+    return "\0" not in name and max(map(len, parts)) <= 255 and len(name) < 4096
 
 
 def _remote(name: str) -> Place:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from collections.abc import Callable, Collection
 from importlib import import_module
@@ -38,31 +39,41 @@ def fetch(repo: str, check: Callable[[Path], None]) -> Place:
     Raises:
         ModelProblem: offline, not found, no access, no usable files, or the download broke off.
     """
+    kept = hub.find(repo)
+    if is_offline() and kept is not None:
+        return kept
     if is_offline():
         raise ModelProblem(
             f"{repo}: {_here(repo)}, and HF_HUB_OFFLINE forbids to download it; unset that, or "
             f"name a model that attn models lists.{suggestion(repo)}"
         )
     library = _library()
-    # the library reads these variables when it is imported; here they are those of this moment
-    where: dict[str, Any] = {"cache_dir": hub.hub_cache(), "endpoint": endpoint()}
+
+    def download(name: str) -> Path:
+        # the library reads its variables when it is imported; these are of this moment
+        return Path(
+            library.hf_hub_download(repo, name, cache_dir=hub.hub_cache(), endpoint=endpoint())
+        )
+
     try:
         info = library.HfApi(endpoint=endpoint()).model_info(repo)
         there = {file.rfilename for file in info.siblings or []}
         _refuse_unusable(repo, there)
-        check(Path(library.hf_hub_download(repo, CONFIG, **where)))
-        wanted = _wanted(repo, there, lambda: library.hf_hub_download(repo, INDEX, **where))
-        patterns = [_literally(name) for name in wanted]
-        folder = Path(library.snapshot_download(repo, allow_patterns=patterns, **where))
+        check(download(CONFIG))
+        wanted = _wanted(repo, there, download)
+        # one after the other: Ctrl-C then ends it at once, and what is there is kept
+        for name in wanted:
+            download(name)
     except ModelProblem:
         raise
     except Exception as problem:  # of the library, of its HTTP library, of the disk
         raise ModelProblem(f"{repo}: {_why(repo, problem)}") from problem
-    missing = [name for name in wanted if not (folder / name).exists()]
     place = hub.find(repo)
-    if missing or place is None:
-        lost = f" ({listing(missing, 3)})" if missing else ""
-        raise ModelProblem(f"{repo}: the download is not complete{lost}; run the command again.")
+    if place is None or any(not (place.path / name).exists() for name in wanted):
+        raise ModelProblem(
+            f"{repo}: not all files of one version arrived, the model may have changed meanwhile; "
+            "run the command again."
+        )
     return place
 
 
@@ -82,6 +93,8 @@ def _library() -> Any:
         warnings.simplefilter("ignore")
         library: Any = import_module("huggingface_hub")
     library.logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        library.utils.disable_progress_bars()
     return library
 
 
@@ -102,13 +115,13 @@ def _refuse_unusable(repo: str, there: Collection[str]) -> None:
             raise ModelProblem(f"{repo}: no {name} on the hub, which attn needs.")
 
 
-def _wanted(repo: str, there: Collection[str], fetch_index: Callable[[], str]) -> list[str]:
+def _wanted(repo: str, there: Collection[str], download: Callable[[str], Path]) -> list[str]:
     """Return the files to fetch: of weights that are there twice, only those attn reads."""
     names = [CONFIG, TOKENIZER, *(name for name in OPTIONAL if name in there)]
     if WEIGHTS in there:
         return [*names, WEIGHTS]
     try:
-        weight_map = json.loads(Path(fetch_index()).read_bytes())["weight_map"]
+        weight_map = json.loads(download(INDEX).read_bytes())["weight_map"]
         shards = sorted(set(weight_map.values()))
         plain = all(name.endswith(".safetensors") for name in shards)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -121,14 +134,16 @@ def _wanted(repo: str, there: Collection[str], fetch_index: Callable[[], str]) -
     return [*names, INDEX, *shards]
 
 
-def _literally(name: str) -> str:
-    """Return the pattern that only this name matches."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
-
-
 def _here(repo: str) -> str:
+    kept = hub.find(repo)
+    if kept is not None:
+        return f"already on this machine ({kept.path})"
     lacking = hub.state(repo)
-    return f"only in part on this machine ({lacking})" if lacking else "no such path or model on this machine"
+    return (
+        f"only in part on this machine ({lacking})"
+        if lacking
+        else "no such path or model on this machine"
+    )
 
 
 def _why(repo: str, problem: BaseException) -> str:
@@ -161,5 +176,5 @@ def _why(repo: str, problem: BaseException) -> str:
     first_line = (str(problem).strip().splitlines() or [""])[0][:120].rstrip(".")
     return (
         f"{_here(repo)}, and the download from {endpoint()} failed ({kind}: {first_line}); "
-        "run the command again, it goes on where it stopped, or give a folder."
+        "run the command again (files that are whole are kept), or give a folder."
     )

@@ -28,7 +28,7 @@ from attncli.model.locate.place import (
 
 REPO = "models--"
 ORIGIN = "Hugging Face cache"
-_PART = re.compile(r"[A-Za-z0-9_][\w.-]*", re.ASCII)
+_PART = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}", re.ASCII)
 _REVISION = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
@@ -111,6 +111,9 @@ def _models(repo: Path) -> list[Place]:
     snapshot, problem = _snapshot(repo)
     if problem:
         return [Place(name, "folder", snapshot, handle, ORIGIN, problem, incomplete=True)]
+    if not stays_inside(snapshot, repo):
+        escaped = "its snapshot is a link that leads out of the cache of this model"
+        return [Place(name, "folder", snapshot, handle, ORIGIN, escaped)]
     found = []
     files = ggufs(entries(snapshot))
     if (snapshot / CONFIG).exists() or not files:
@@ -147,8 +150,6 @@ def _snapshot(repo: Path) -> tuple[Path, str]:
         return snapshots, "refs/main does not name a snapshot"
     if not folder.is_dir():
         return folder, "the snapshot of refs/main is not there, the download did not finish"
-    if not stays_inside(folder, repo):
-        return folder, "its snapshot is a link that leads out of the cache of this model"
     return folder, ""
 
 
