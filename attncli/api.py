@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from attncli.analyses.inspection import Inspection
     from attncli.analyses.tokens import Tokens
 
+Names = str | int | Sequence[str | int]
+"""Words or token indexes: one, or several."""
+
 __all__ = ["Model", "compare", "inspect", "load", "tokens"]
 
 
@@ -26,8 +29,8 @@ def inspect(
     layer: str | int | None = None,
     head: str | int | None = None,
     reduce: Reduce = "mean",
-    query: Sequence[str] = (),
-    key: Sequence[str] = (),
+    query: Names = (),
+    key: Names = (),
     by: By = "contribution",
     special: Special = "show",
     words: bool = False,
@@ -65,7 +68,14 @@ def inspect(
     view = View(by=by, special=special, words=words, top=top)
     encoded = loaded.encode(text, literal_specials=literal_specials)
     return inspect_text(
-        loaded, encoded, heads, view, query=query, key=key, every_head=every_head, line=line
+        loaded,
+        encoded,
+        heads,
+        view,
+        query=_names(query),
+        key=_names(key),
+        every_head=every_head,
+        line=line,
     )
 
 
@@ -73,11 +83,10 @@ def compare(
     *texts: str,
     model: Model | str | None = None,
     word: str | None = None,
-    to: Sequence[str] = (),
+    to: Names = (),
     layer: str | int | None = None,
     head: str | int | None = None,
     by: By = "contribution",
-    top: int = 3,
     literal_specials: bool = False,
 ) -> Comparison:
     """Return how one word, or each word the texts share, differs between its contexts.
@@ -90,7 +99,6 @@ def compare(
         layer: layers whose attention is compared, as for `inspect`.
         head: heads whose attention is compared.
         by: measure that orders the keys that changed.
-        top: number of keys that changed, in summaries.
         literal_specials: read control strings in the texts as plain characters.
 
     Raises:
@@ -102,7 +110,7 @@ def compare(
     stack = loaded.spec.stack
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads)
     encoded = [loaded.encode(text, literal_specials=literal_specials) for text in texts]
-    return compare_texts(loaded, encoded, heads, View(by=by, top=top), word=word, to=to)
+    return compare_texts(loaded, encoded, heads, View(by=by), word=word, to=_names(to))
 
 
 def tokens(
@@ -125,6 +133,11 @@ def tokens(
 
 def _loaded(model: Model | str | None) -> Model:
     return model if isinstance(model, Model) else load(model)
+
+
+def _names(choice: Names) -> list[str]:
+    """A single word or index stands for itself, not for its letters."""
+    return [str(choice)] if isinstance(choice, str | int) else [str(name) for name in choice]
 
 
 def _text(choice: str | int | None) -> str | None:

@@ -29,7 +29,7 @@ class Text:
             InputProblem: the line cannot be used.
         """
         if self.problem:
-            raise InputProblem(f"line {self.line}: {self.problem}")
+            raise InputProblem(self.problem)
         return self.text
 
 

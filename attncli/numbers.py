@@ -24,6 +24,18 @@ def to_json(values: Any) -> Any:
     return _nested(array)
 
 
+def number_text(value: float) -> str:
+    """Return a float32 with the fewest digits that read back as it; empty when masked (-inf).
+
+    Raises:
+        ValueError: NaN or +inf.
+    """
+    text = str(np.float32(value))
+    if text in ("nan", "inf"):
+        raise ValueError("a result holds NaN or infinity")
+    return "" if text == "-inf" else text
+
+
 def _nested(array: np.ndarray) -> Any:
     if array.ndim == 0:
         return None if np.isneginf(array) else float(str(array))

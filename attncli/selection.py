@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from attncli.display import display
 from attncli.errors import UsageProblem, did_you_mean
@@ -56,6 +56,17 @@ class View:
     words: bool = False
     top: int = 3
 
+    def __post_init__(self) -> None:
+        """Refuse values that are none of these.
+
+        Raises:
+            UsageProblem: names what is accepted.
+        """
+        one_of("by", self.by, get_args(By))
+        one_of("special", self.special, get_args(Special))
+        if self.top < 1:
+            raise UsageProblem(f"--top {self.top}: expected 1 or more.")
+
     def record(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {"by": self.by, "special": self.special, "words": self.words, "top": self.top}
@@ -76,10 +87,12 @@ def choose_heads(
     Raises:
         UsageProblem: out of range or not understood; names the valid range.
     """
+    one_of("reduce", reduce, get_args(Reduce))
     both = _LAYER_HEAD.fullmatch(head.strip()) if head is not None else None
     if both is None:
-        layers = parse_indexes(layer or "all", n_layers, "layer")
-        return Heads(layers, parse_indexes(head or "all", n_heads, "head"), reduce)
+        layers = parse_indexes("all" if layer is None else layer, n_layers, "layer")
+        heads = parse_indexes("all" if head is None else head, n_heads, "head")
+        return Heads(layers, heads, reduce)
     layers = parse_indexes(both[1], n_layers, "layer")
     if layer is not None and parse_indexes(layer, n_layers, "layer") != layers:
         raise UsageProblem(
@@ -109,6 +122,16 @@ def parse_indexes(text: str, n: int, what: str) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
+def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
+    """Refuse a value that is not one of those allowed.
+
+    Raises:
+        UsageProblem: names them.
+    """
+    if value not in allowed:
+        raise UsageProblem(f"--{option} {value}: expected {' or '.join(allowed)}.")
+
+
 def find_tokens(encoded: Encoded, wanted: str, option: str) -> tuple[int, ...]:
     """Resolve a word, phrase, special token, `word#2` or token index to token indexes.
 
@@ -120,7 +143,7 @@ def find_tokens(encoded: Encoded, wanted: str, option: str) -> tuple[int, ...]:
         UsageProblem: nothing found; names close words.
     """
     if re.fullmatch(r"-?\d{1,9}", wanted):
-        return (_resolve(int(wanted), len(encoded.tokens), option, wanted, "token"),)
+        return (_token_index(encoded, wanted, option),)
     groups = find_occurrences(encoded, wanted)
     match = _ORDINAL.fullmatch(wanted)
     if not groups and match is not None:
@@ -182,6 +205,15 @@ def _by_tokens(encoded: Encoded, wanted: str, fold: Any) -> list[tuple[int, ...]
             if not target.startswith(piece):
                 break
     return found
+
+
+def _token_index(encoded: Encoded, wanted: str, option: str) -> int:
+    try:
+        return _resolve(int(wanted), len(encoded.tokens), option, wanted, "token")
+    except UsageProblem as problem:
+        if find_occurrences(encoded, wanted):
+            raise UsageProblem(f"{problem} For the word: --{option} {wanted}#1") from None
+        raise
 
 
 def _resolve(index: int, n: int, option: str, given: str, what: str = "") -> int:

@@ -131,13 +131,11 @@ class TextTokenizer:
             raise InputProblem(
                 "The text is not valid Unicode (it holds a lone surrogate)."
             ) from None
-        except (
-            Exception
-        ):  # the library raises plain Exception where a vocabulary has no unknown token
+        except Exception:  # what the library raises where a vocabulary has no unknown token
             encoding = None
-        if encoding is None or not encoding.ids:
-            raise InputProblem("The text has a word that this model's vocabulary cannot spell.")
         words = split_words(text)
+        if encoding is None or not encoding.ids:
+            raise InputProblem(self._unspeakable(words))
         tokens = self._tokens(text, words, encoding)
         kept = sorted({token.word for token in tokens if token.word is not None})
         renumbered = {old: new for new, old in enumerate(kept)}
@@ -147,6 +145,21 @@ class TextTokenizer:
             tuple(words[old] for old in kept),
             self._notes(tokens),
             self.lowercases,
+        )
+
+    def _unspeakable(self, words: Sequence[Word]) -> str:
+        """Name the words that the vocabulary cannot spell."""
+        missing = []
+        for word in dict.fromkeys(word.text for word in words):
+            try:
+                if not self._tokenizer.encode(word, add_special_tokens=False).ids:
+                    missing.append(word)
+            except Exception:  # as above
+                missing.append(word)
+        named = f": {' '.join(missing[:5])}" if missing else ""
+        return (
+            f"The text has words that this model's vocabulary cannot spell{named}. Use other "
+            "words, or give the vocabulary an entry [UNK] for unknown ones."
         )
 
     def _tokens(self, text: str, words: Sequence[Word], encoding: Any) -> list[Token]:

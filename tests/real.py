@@ -2,6 +2,7 @@
 
 .models/minilm    sentence-transformers/all-MiniLM-L6-v2: config.json, tokenizer.json,
                   model.safetensors (float32, 90.9 MB)
+.models/mpnet     sentence-transformers/all-mpnet-base-v2: the same files (float32, 438 MB)
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import pytest
 
 MODELS = Path(__file__).parents[1] / ".models"
 SENTENCE = "The student did not answer the question because it was too difficult"
+
+MPNET_HEADS = ((4, 8), (8, 4), (8, 8), (9, 7))
+"""Layer and head of those that link words of the sentence most."""
 
 
 def checkpoint(name: str) -> Path:

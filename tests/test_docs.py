@@ -14,7 +14,7 @@ from attncli.model.families import REGISTRY
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 TRANSCRIPTS = re.findall(r"```console\n\$ (.*)\n((?:.*\n)*?)```", README)
-WIDTH = "88"
+WIDTH = "80"
 LAST_DIGIT = 0.011
 """Other processors sum in another order: a printed number may differ in its last digit."""
 NUMBER = re.compile(r"(?<![\w.])-?(?:\d+)?\.\d+")

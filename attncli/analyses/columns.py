@@ -13,10 +13,11 @@ def state_names(n_layers: int) -> list[str]:
 def state_columns(n_layers: int, unit: str) -> list[Column]:
     """One column a state. Where room is short, every second state goes first, then every fourth.
 
-    The last state and the embedding stay longest.
+    The embedding and, longest, the last state stay.
     """
     columns = []
     for i, name in enumerate(state_names(n_layers)):
-        priority = 70 if i in (0, n_layers) else 50 + (i & -i).bit_length()
+        priority = 50 + (i & -i).bit_length()
+        priority = {0: 70, n_layers: 75}.get(i, priority)
         columns.append(Column(name, "cosine", unit, priority=priority))
     return columns

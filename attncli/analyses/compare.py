@@ -33,6 +33,8 @@ Array = np.ndarray
 ALIKE = 0.5
 """Texts are shown side by side when at least this part of their words is shared, in order."""
 MAX_PAIRS = 100_000
+MAX_CHANGED = 1_000
+"""Pairs for which the keys that changed are worked out; with more they are left out."""
 
 
 def compare_texts(
@@ -71,7 +73,8 @@ def compare_texts(
     ]
     if len(pairs) > MAX_PAIRS:
         raise InputProblem(
-            f"{len(pairs):,} pairs of occurrences are more than compare takes; give fewer texts."
+            f"{len(pairs):,} pairs of occurrences are more than the {MAX_PAIRS:,} that compare "
+            "takes; give fewer texts."
         )
     anchors = [_encode_anchor(model, anchor) for anchor in to]
     n_layers = model.spec.stack.n_layers
@@ -110,18 +113,21 @@ def compare_texts(
             )
             for a, b in pairs
         ),
+        baseline=base,
         anchors=tuple(
             Anchor(name, cosine(vectors, word_states(observer.stacked(), tokens)[None]))
             for name, (_, tokens), observer in zip(to, anchors, anchor_states, strict=True)
         ),
         changed=tuple(
             _changes(texts, occurrences[a], readings[a], occurrences[b], readings[b])
-            for a, b in pairs
+            for a, b in (pairs if len(pairs) <= MAX_CHANGED else ())
         ),
         aligned=_side_by_side(texts, stacked) if len(texts) == 2 else (),
         states=vectors,
         notes=tuple(
-            dict.fromkeys([*notes, *_void(model, texts, occurrences, pairs), *_text_notes(texts)])
+            dict.fromkeys(
+                [*notes, *_void(model, texts, occurrences, pairs), *_text_notes(texts, len(pairs))]
+            )
         ),
     )
 
@@ -281,5 +287,8 @@ def _void(
     ]
 
 
-def _text_notes(texts: Sequence[Encoded]) -> list[str]:
-    return [note for text in texts for note in text.notes]
+def _text_notes(texts: Sequence[Encoded], n_pairs: int) -> list[str]:
+    notes = [note for text in texts for note in text.notes]
+    if n_pairs > MAX_CHANGED:
+        notes.append(f"changed keys are left out: {n_pairs:,} pairs, at most {MAX_CHANGED:,}")
+    return notes

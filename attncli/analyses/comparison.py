@@ -39,9 +39,11 @@ class Comparison:
     """The words that are followed."""
     occurrences: tuple[Occurrence, ...]
     pairs: tuple[Pair, ...]
+    baseline: Float[Array, " state"] | None
+    """Mean cosine of random pairs of words at each state, the measure of all cosines here."""
     anchors: tuple[Anchor, ...]
     changed: tuple[tuple[Change, ...], ...]
-    """For each pair, every key in reading order."""
+    """For each pair, every key in reading order; empty when there are too many pairs."""
     aligned: tuple[Aligned, ...]
     """Words of two texts side by side; empty unless there are two alike enough."""
     states: Float[Array, "occurrence state d_model"]
@@ -89,6 +91,7 @@ class Comparison:
                 for o in self.occurrences
             ],
             "layers": state_names(self.card.layers),
+            "baseline": None if self.baseline is None else to_json(self.baseline),
             "pairs": [_pair_record(pair) for pair in self.pairs],
             "anchors": [
                 {"anchor": anchor.name, "cosine": to_json(anchor.cosine)} for anchor in self.anchors
@@ -99,7 +102,7 @@ class Comparison:
                     "b": pair.b,
                     "keys": [_change_record(c) for c in by_change(changes, self.view.by)],
                 }
-                for pair, changes in zip(self.pairs, self.changed, strict=True)
+                for pair, changes in zip(self.pairs, self.changed, strict=bool(self.changed))
             ],
             "aligned": [
                 {
@@ -159,8 +162,8 @@ class Comparison:
         if self.pairs:
             found["cosine"] = np.stack([pair.cosine for pair in self.pairs])
             found["top_dimension_share"] = np.stack([p.top_dimension_share for p in self.pairs])
-            if self.pairs[0].baseline is not None:
-                found["baseline"] = self.pairs[0].baseline
+        if self.baseline is not None:
+            found["baseline"] = self.baseline
         if self.anchors:
             found["anchors"] = np.array([anchor.name for anchor in self.anchors])
             found["anchor_cosine"] = np.stack([anchor.cosine for anchor in self.anchors])

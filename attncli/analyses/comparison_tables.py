@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.analyses.columns import state_columns
-from attncli.analyses.comparison_parts import Occurrence, Reading, same_word
+from attncli.analyses.comparison_parts import Occurrence, Pair, Reading, same_word
 from attncli.display import display
 from attncli.results import Column, Label, Table
 
@@ -19,10 +20,13 @@ HINT = "--json has all"
 
 def tables(comparison: Comparison) -> list[Table]:
     """Return the tables in reading order."""
-    shown = [_places(comparison), _cosines(comparison)]
+    shown = [_places(comparison)]
+    # of two texts that are alike, the words side by side say all that pairs of words would
+    if len(comparison.words) == 1 or not comparison.aligned:
+        shown.append(_cosines(comparison))
     if comparison.anchors:
         shown.append(_anchors(comparison))
-    if len(comparison.pairs) == 1:
+    if len(comparison.pairs) == 1 and comparison.changed:
         shown.append(_changes(comparison))
     if comparison.aligned:
         shown.append(_side_by_side(comparison))
@@ -52,7 +56,11 @@ def _cosines(comparison: Comparison) -> Table:
     rows: list[list[Any]] = []
     importance = []
     detailed = len(comparison.pairs) == 1
-    for pair in comparison.pairs:
+    pairs: Sequence[Pair] = comparison.pairs
+    if len(comparison.words) > 1:
+        title = title.replace("how alike", "how alike, of each word the pair that is least so")
+        pairs = _least_alike(comparison)
+    for pair in pairs:
         a, b = comparison.occurrences[pair.a], comparison.occurrences[pair.b]
         word = a.word if a.word == b.word else f"{a.word}/{b.word}"
         between = f"{_name(comparison, pair.a)}–{_name(comparison, pair.b)}"
@@ -69,14 +77,26 @@ def _cosines(comparison: Comparison) -> Table:
     return Table("cosine", title, columns, rows, () if detailed else importance, HINT)
 
 
+def _least_alike(comparison: Comparison) -> list[Pair]:
+    """Return one pair for each word: the one whose last states are least alike."""
+    best: dict[str, Pair] = {}
+    for pair in comparison.pairs:
+        word = comparison.occurrences[pair.a].word.casefold()
+        if word not in best or pair.cosine[-1] < best[word].cosine[-1]:
+            best[word] = pair
+    return list(best.values())
+
+
 def _anchors(comparison: Comparison) -> Table:
     columns = [Column("word", "label"), Column("in"), Column("to", priority=99)]
     columns += state_columns(comparison.card.layers, "cosine")
-    rows = [
+    rows: list[list[Any]] = [
         [Label(o.word), _name(comparison, at), anchor.name, *map(float, anchor.cosine[at])]
         for anchor in comparison.anchors
         for at, o in enumerate(comparison.occurrences)
     ]
+    if comparison.baseline is not None:
+        rows.append([Label(""), "", "(random words)", *map(float, comparison.baseline)])
     return Table("anchors", "cosine to the anchors", columns, rows, hint=HINT)
 
 
@@ -108,7 +128,7 @@ def _changes(comparison: Comparison) -> Table:
     important = [abs(c.weight if by == "weight" else c.contribution) for c in changes]
     word = display(comparison.occurrences[pair.a].word)
     heads = comparison.heads.describe(comparison.card.layers, comparison.card.heads)
-    title = f"what {word} reads from each word ({heads}; change of {by})"
+    title = f"what “{word}” reads from each word ({heads}; change of {by})"
     return Table("changed", title, columns, rows, important, HINT)
 
 

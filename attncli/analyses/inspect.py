@@ -76,21 +76,23 @@ def inspect_text(
     shown_units = [units[i] for i in queries]
     every_key = [units[i] for i in range(len(units))]
     special = ~ordinary
-    special_weight = merge_queries(
-        reduction.weights[:, special].sum(axis=1)[:, None], rows.tolist(), shown_units
-    )
+    largest = heads.reduce == "max" and not heads.single
+    on_special = reduction.weights[:, special]
+    on_special = on_special.max(axis=1, initial=0.0) if largest else on_special.sum(axis=1)
+    special_weight = merge_queries(on_special[:, None], rows.tolist(), shown_units)
     matrix = {}
     for name, values in (
         ("weights", reduction.weights),
         ("contributions", reduction.contributions),
     ):
         merged = merge_queries(merge_keys(values, every_key), rows.tolist(), shown_units)
-        matrix[name] = renormalise(merged) if view.special == "hide" else merged
+        matrix[name] = renormalise(merged) if view.special == "hide" and not largest else merged
     plain = not view.words and view.special != "fold"
     scores = None
     if reduction.scores is not None and plain:
         places = [unit.tokens[0] for unit in every_key]
         scores = reduction.scores[:, places][:, list(keys)]
+    has_sink = any(f"{layer}.attn.sinks" in model.params for layer in heads.layers)
     tellings = _tellings(excess, shown_units, units)
     stacked = states.stacked()
     result_rows = tuple(
@@ -119,7 +121,15 @@ def inspect_text(
         scores=scores,
         rows=result_rows,
         shift=cosine(stacked, stacked[:1]).T,
-        notes=_notes(model, encoded, view, scores_lost=reduction.scores is not None and not plain),
+        notes=_notes(
+            model,
+            encoded,
+            view,
+            rescaled=not largest,
+            scores_lost=reduction.scores is not None and not plain,
+            has_sink=has_sink,
+        ),
+        has_sink=has_sink,
         line=line,
         by_head={}
         if matrices is None
@@ -186,11 +196,26 @@ def _query_row(
     return QueryRow(unit, top(contributions), top(weights), float(special_weight), telling)
 
 
-def _notes(model: Model, encoded: Encoded, view: View, *, scores_lost: bool) -> tuple[str, ...]:
+def _notes(
+    model: Model,
+    encoded: Encoded,
+    view: View,
+    *,
+    rescaled: bool,
+    scores_lost: bool,
+    has_sink: bool,
+) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
     notes += encoded.notes
     if view.special != "show":
-        notes.append(describe_specials(view.special))
+        notes.append(describe_specials(view.special, rescaled=rescaled))
+    if has_sink:
+        notes.append(
+            "this model has a learned sink, whose share of each row is scaled away too"
+            if view.special == "hide"
+            else "rows sum to less than 1: this model has a learned sink, which takes a share of "
+            "each row that no token gets"
+        )
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
     return tuple(notes)

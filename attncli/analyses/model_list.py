@@ -18,8 +18,7 @@ import numpy as np
 from attncli.analyses.models import size
 from attncli.checkpoints.peek import peek_gguf
 from attncli.errors import AttnError
-from attncli.model.config import ConfigReader
-from attncli.model.load import open_weights, resolve
+from attncli.model.load import open_folder, open_weights, resolve
 from attncli.model.locate import Place, all_places
 from attncli.model.locate.place import CONFIG, gguf_parts, missing_files, weight_files
 from attncli.results import Column, Table, count, document
@@ -215,8 +214,8 @@ def _as_stored(row: ListedModel, place: Place) -> ListedModel:
 
 def _as_resolved(row: ListedModel, place: Place) -> ListedModel:
     """Return the row with what attn would compute with."""
-    store = open_weights(place.path)
-    spec, params = resolve(ConfigReader.from_file(place.path / CONFIG), store)
+    config, store = open_folder(place.path)
+    spec, params = resolve(config, store)
     there = (place.path / "tokenizer.json").exists()
     source = params.sources["0.attn.q.weight"]
     return replace(

@@ -73,7 +73,7 @@ class ModelInfo:
 
     def tables(self) -> list[Table]:
         """Return the facts and the tensors; those of a layer once, for all layers alike."""
-        facts = [(name, "–" if value is None else str(value)) for name, value in self.facts.items()]
+        facts = [(name, _in_words(value)) for name, value in self.facts.items()]
         shown = [Table("facts", "", [Column(""), Column("")], facts)]
         columns = [Column("parameter"), Column("tensor"), Column("type"), Column("shape")]
         rows = [
@@ -81,7 +81,8 @@ class ModelInfo:
             for row in self.tensors
             if not row.name[0].isdigit() or row.name.startswith("0.")
         ]
-        title = f"parameters (of layer 0 for all {self.card.layers} layers)"
+        one = self.card.layers == 1
+        title = "parameters" if one else f"parameters (layer 0 for all {self.card.layers} layers)"
         shown.append(Table("tensors", title, columns, rows, hint="--json has all"))
         if self.ignored:
             ignored = [(name,) for name in self.ignored]
@@ -142,7 +143,7 @@ def describe_model(model: Model) -> ModelInfo:
         "width of a head": stack.head_dim,
         "scale of q·k": float(f"{stack.scale:.7g}"),
         "direction": "a token sees what came before" if stack.causal else "a token sees all others",
-        "norm": f"{'layer norm' if stack.norm == 'layer' else 'RMS norm'}, eps {stack.eps:g}",
+        "norm": _norm_in_words(model),
         "norms in a block": ", ".join(_slots(model)) or "none",
         "output projection": "0.attn.o.weight" in model.params,
         "feed-forward": f"{stack.activation}, width {stack.d_ff}" if stack.d_ff else "none",
@@ -157,6 +158,23 @@ def describe_model(model: Model) -> ModelInfo:
     return ModelInfo(model.card(), facts, tensors, ignored)
 
 
+def _in_words(value: str | int | float | bool | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _norm_in_words(model: Model) -> str:
+    if not any(
+        ".weight" in name and "norm" in name for name in model.params.sources
+    ) and not _slots(model):
+        return "none"
+    kind = "layer norm" if model.spec.stack.norm == "layer" else "RMS norm"
+    return f"{kind}, eps {model.spec.stack.eps:g}"
+
+
 def _slots(model: Model) -> list[str]:
     from attncli.model.spec import NORM_SLOTS
 
@@ -165,4 +183,6 @@ def _slots(model: Model) -> list[str]:
 
 def size(n_bytes: int) -> str:
     """Write a number of bytes for people."""
+    if 0 < n_bytes < MIB / 10:
+        return f"{n_bytes / 1024:.1f} KiB"
     return f"{n_bytes / MIB:.1f} MiB" if n_bytes < 1024 * MIB else f"{n_bytes / MIB / 1024:.1f} GiB"

@@ -2,7 +2,8 @@
 
 Contribution of key j to query i in one layer: the length of sum_h weights[h, i, j] f_h(x_j)
 over the chosen heads (vectors are added before the length is taken), as a share of its row;
-over several layers the mean of the layers' shares. f_h(x) = (x W_V + b_V) W_O of head h.
+over several layers the mean of the layers' shares (whatever is shown of the weights).
+f_h(x) = (x W_V + b_V) W_O of head h.
 Source: Kobayashi et al. 2020, section 3 (value bias in, output bias out).
 """
 
@@ -62,17 +63,14 @@ class Reduction(Observer):
         lengths = self._lengths(weights, block)
         shares = renormalise(lengths)
         n_layers = len(self.selected.layers)
+        self.contributions[places, block.keys] += shares / n_layers
         if self.selected.reduce == "mean":
             self.weights[places, block.keys] += weights.mean(axis=0) / n_layers
-            self.contributions[places, block.keys] += shares / n_layers
         else:
-            self._raise_to(self.weights, places, block.keys, weights.max(axis=0))
-            self._raise_to(self.contributions, places, block.keys, shares)
+            here = self.weights[places, block.keys]
+            self.weights[places, block.keys] = np.maximum(here, weights.max(axis=0))
         if self.scores is not None and block.scores is not None:
             self.scores[places, block.keys] = block.scores[self.selected.heads[0], local]
-
-    def _raise_to(self, target: Array, places: Array, keys: slice, values: Array) -> None:
-        target[places, keys] = np.maximum(target[places, keys], values)
 
     def _lengths(self, weights: Array, block: AttentionBlock) -> Array:
         heads = self.selected.heads

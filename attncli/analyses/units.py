@@ -101,12 +101,13 @@ def renormalise(values: Float[Array, "row key"]) -> Float[Array, "row key"]:
     return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
 
 
-def describe_specials(special: Special) -> str:
+def describe_specials(special: Special, *, rescaled: bool) -> str:
     """Say what was done to special tokens, or nothing when they are shown."""
+    hidden = "special tokens hidden"
     return {
         "show": "",
         "fold": "special tokens folded into one",
-        "hide": "special tokens hidden, rows scaled to sum to 1 again",
+        "hide": f"{hidden}, rows scaled to sum to 1 again" if rescaled else hidden,
     }[special]
 
 

@@ -81,7 +81,10 @@ def read_npz(path: Path) -> dict[str, Array]:
                 raise ModelProblem(
                     f"{path}: claims to hold more than attn reads from an .npz file (4 GiB)."
                 )
-            return {m.filename[:-4].lower(): _member(path, archive, m) for m in members}
+            names = [m.filename[:-4].lower() for m in members]
+            if len(set(names)) < len(names):
+                raise ModelProblem(f"{path}: array names that differ only in case, or occur twice.")
+            return {name: _member(path, archive, m) for name, m in zip(names, members, strict=True)}
     except FileNotFoundError:
         raise ModelProblem(f"{path}: no such file.") from None
     except ModelProblem:
@@ -130,6 +133,6 @@ def take(path: Path, arrays: dict[str, Array], names: Sequence[str]) -> list[Arr
     if missing:
         raise ModelProblem(
             f"{path}: arrays missing: {listing(missing)} (found {listing(arrays) or 'none'}). "
-            "Needed: embedding, w_q, w_k, w_v, vocabulary, n_heads."
+            "Needed: embedding, w_q, w_k, w_v, vocabulary; optional: w_o, n_heads, causal."
         )
     return [arrays.pop(name) for name in names]

@@ -248,7 +248,7 @@ def write_safetensors(
 
     Widest numbers first, then by name, and the header padded to 8 bytes: every tensor is aligned
     and the same tensors give the same bytes. A mapping may make its arrays one at a time; each is
-    asked for twice.
+    asked for twice. Nothing is written, the folder neither, before every array was made once.
     """
     kinds = {name: (array.dtype, array.shape, array.nbytes) for name, array in tensors.items()}
     order = sorted(kinds, key=lambda name: (-kinds[name][0].itemsize, name))
@@ -265,6 +265,7 @@ def write_safetensors(
         end += n_bytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)

@@ -37,6 +37,7 @@ class Session:
         self._format: Format = "json" if json else format_
         self._sink = Sink(output, color=not no_color)
         self._began = time.perf_counter()
+        self._skipped = False
 
     @property
     def keeps_heads(self) -> bool:
@@ -64,6 +65,20 @@ class Session:
         model.params.keep = inputs.streamed or len(texts or []) > 1
         self.deliver(_results(self._command, inputs, work))
 
+    def usable(self, inputs: Inputs, check: Callable[[str], object]) -> list[str]:
+        """Return the texts that pass a check; of a batch the others are reported and left out."""
+        passed = []
+        for text in inputs.texts:
+            try:
+                check(text.checked())
+                passed.append(text.text)
+            except AttnError as problem:
+                if not inputs.streamed:
+                    raise
+                self._skipped = True
+                print_problem(f"line {text.line}: {problem}")
+        return passed
+
     def deliver(self, results: Iterable[Result | Failure]) -> None:
         """Write results; exit code 1 when a line failed."""
         try:
@@ -71,7 +86,7 @@ class Session:
         finally:
             self._sink.close()
         self.say(f"done in {time.perf_counter() - self._began:.2f} s")
-        if not good:
+        if self._skipped or not good:
             raise typer.Exit(1)
 
     def say(self, message: str) -> None:

@@ -55,10 +55,12 @@ def compare(
     session = Session(
         "compare", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
     )
-    lines = [text.checked() for text in read_inputs(texts or [], file).texts]
     loaded = session.load(model)
+    inputs = read_inputs(texts or [], file)
     result = api.compare(
-        *lines,
+        *session.usable(
+            inputs, lambda text: loaded.encode(text, literal_specials=literal_specials)
+        ),
         model=loaded,
         word=word,
         to=to or (),

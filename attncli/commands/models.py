@@ -84,6 +84,43 @@ def get(
     Sink().text(f"{place.path}\n")
 
 
+@app.command("verify", epilog="\b\nExample:\n  attn models verify minilm")
+def verify(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="As for --model.", show_default="minilm")
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="TEXT", help="Text to run.", show_default="a sentence"),
+    ] = None,
+    format_: options.OutputFormat = "table",
+    json: options.Json = False,
+    output: options.Output = None,
+    no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Check on your own model that every number follows from those before it; exit 1 if not.
+
+    With torch and transformers installed (attncli[torch]) every layer is compared with them too.
+    """
+    from attncli.analyses.verify import verify_model
+    from attncli.commands.batch import Session
+
+    session = Session(
+        "models.verify",
+        format_=format_,
+        json=json,
+        output=output,
+        no_color=no_color,
+        verbose=verbose,
+    )
+    result = verify_model(session.load(name), text)
+    session.deliver([result])
+    if not result.passed:
+        raise typer.Exit(1)
+
+
 @app.command("pack", epilog="\b\nExample:\n  attn models pack ./all-MiniLM-L6-v2 -o ./minilm-q8")
 def pack(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of the original model.")],

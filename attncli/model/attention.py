@@ -73,8 +73,9 @@ def attend(
             scores /= np.float32(stack.softcap)
             np.tanh(scores, out=scores)
             scores *= np.float32(stack.softcap)
-        if bias is not None:
-            scores += bias(queries, keys, q[:, queries], k)
+        added = None if bias is None else bias(queries, keys, q[:, queries], k)
+        if added is not None:
+            scores += added
         seen = visible(queries, keys, causal=causal, window=window)
         if seen is not None:
             np.copyto(scores, -np.inf, where=~seen)
@@ -83,8 +84,10 @@ def attend(
         mixed = _grouped(weights, stack.n_kv_heads) @ v[:, keys]
         out[:, queries] = mixed.reshape(stack.n_heads, -1, stack.head_dim)
         for observer in observers:
-            block = AttentionBlock(index, queries, keys, q[:, queries], k, values, weights, shown)
-            observer.on_attention(block)
+            rows = q[:, queries]
+            observer.on_attention(
+                AttentionBlock(index, queries, keys, rows, k, values, weights, shown, added)
+            )
     return out.transpose(1, 0, 2).reshape(n, -1)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from attncli._shapes import Float
 from attncli.errors import InputProblem
 from attncli.model.attention import attend
-from attncli.model.ffn import affine, feed_forward
+from attncli.model.ffn import affine, convolve, feed_forward
 from attncli.model.observe import Observer
-from attncli.model.ops import NORMS
+from attncli.model.ops import ACTIVATIONS, NORMS
 from attncli.model.params import LayerParams, Params, Workspace
 from attncli.model.position import bias_for
 from attncli.model.spec import ModelSpec, StackSpec
@@ -91,14 +91,22 @@ def _run_stack(
     n_layers = stack.spec.n_layers
     last_state = max((max(o.states, default=-1) for o in everybody), default=-1)
     last_state = n_layers if to_the_end else last_state
-    last_layer = max((max(o.attention_layers, default=-1) for o in everybody), default=-1)
+    last_layer = max(
+        (max(o.attention_layers | o.output_layers, default=-1) for o in everybody), default=-1
+    )
     workspace = Workspace(stack.params, stack.prefix)
     _show(stack, 0, _final(stack, x) if n_layers == 0 else x)
     for i in range(max(last_state, last_layer + 1)):
         only_attention = i == last_layer and i >= last_state
-        x = _block(stack, workspace.layer(i), i, x, only_attention=only_attention)
+        layer = workspace.layer(i)
+        y = _block(stack, layer, i, x, only_attention=only_attention)
         if only_attention:
             break
+        if "conv.weight" in layer:
+            beside = convolve(x, layer.linear("conv"), stack.spans)
+            y = y + ACTIVATIONS[stack.spec.conv_activation](beside)
+            y = _norm(stack.spec, layer, "conv_residual", y)
+        x = y
         if i + 1 == n_layers:
             x = _final(stack, x)
         _show(stack, i + 1, x)
@@ -117,7 +125,7 @@ def _embed(
     x = params.rows(f"{prefix}embed.token", np.concatenate(ids))
     if spec.embed_scale != 1.0:
         x = x * np.float32(spec.embed_scale)
-    positions = np.concatenate([np.arange(len(i)) for i in ids])
+    positions = np.concatenate([_positions(i, spec.uncounted_token) for i in ids])
     if f"{prefix}embed.position" in params:
         x = x + params.rows(f"{prefix}embed.position", positions + spec.position_offset)
     elif spec.sinusoid:
@@ -128,6 +136,12 @@ def _embed(
     if f"{prefix}embed_proj.weight" in params:
         x = affine(x, params.linear(f"{prefix}embed_proj"))
     return x
+
+
+def _positions(ids: Sequence[int], uncounted: int | None) -> Array:
+    """Return 0, 1, 2 … for the tokens that count, and -1 for those that do not."""
+    counted = np.asarray(ids) != (-1 if uncounted is None else uncounted)
+    return np.where(counted, np.cumsum(counted), 0) - 1
 
 
 def sinusoids(positions: Array, width: int) -> Float[Array, "row width"]:
@@ -187,6 +201,9 @@ def _attention(
     spec, cross = stack.spec, kind == "cross"
     q = affine(x, layer.linear(f"{kind}.q"))
     k, v = (affine(read, layer.linear(f"{kind}.{role}")) for role in "kv")
+    if spec.qkv_clip is not None:
+        for projected in (q, k, v):
+            np.clip(projected, -spec.qkv_clip, spec.qkv_clip, out=projected)
     q = _qk_norm(spec, layer, f"{kind}.q_norm", q)
     k = _qk_norm(spec, layer, f"{kind}.k_norm", k)
     has_output = f"{kind}.o.weight" in layer
@@ -215,7 +232,12 @@ def _attention(
             sinks=sinks,
             cross=cross,
         )
-    return mixed if projection is None else affine(mixed, projection)
+    out = mixed if projection is None else affine(mixed, projection)
+    for own, observers in zip(stack.spans, stack.observers, strict=True):
+        for observer in observers:
+            if i in observer.output_layers and (observer.kind == "cross") == cross:
+                observer.on_output(i, out[own])
+    return out
 
 
 def _qk_norm(spec: StackSpec, layer: LayerParams, slot: str, x: Array) -> Array:
@@ -238,9 +260,11 @@ def _qk_norm(spec: StackSpec, layer: LayerParams, slot: str, x: Array) -> Array:
 
 def _norm(stack: StackSpec, params: Params | LayerParams, slot: str, x: Array) -> Array:
     weight = params.get(f"{slot}.weight")
-    if weight is None:
+    if weight is None and slot.rsplit(".", 1)[-1] not in stack.plain_norms:
         return x
-    if stack.norm_offset:
+    if weight is None:
+        weight = np.ones(x.shape[1], np.float32)
+    elif stack.norm_offset:
         weight = weight + np.float32(stack.norm_offset)
     return NORMS[stack.norm](x, weight, params.get(f"{slot}.bias"), stack.eps)
 

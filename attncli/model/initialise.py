@@ -138,7 +138,8 @@ def model_from_npz(path: Path) -> tuple[dict[str, Any], dict[str, Array], TextTo
     """Return config, weights and tokenizer of an .npz with one layer of attention.
 
     Arrays: embedding [word, d_model]; w_q, w_k, w_v [d_model, width]; optionally w_o
-    [width, d_model]; vocabulary, strings, one a row of the embedding; n_heads; optionally causal.
+    [width, d_model]; vocabulary, strings, one a row of the embedding; optionally n_heads (1) and
+    causal (false). Attention is added to the residual stream, as in every transformer.
 
     Raises:
         ModelProblem: arrays are missing, unknown, or do not fit each other.
@@ -146,15 +147,20 @@ def model_from_npz(path: Path) -> tuple[dict[str, Any], dict[str, Array], TextTo
     from tokenizers import Tokenizer
 
     arrays = read_npz(path)
-    weights = {name: array for name, array in arrays.items() if name in WEIGHT_NAMES}
+    weights = {
+        name: array.astype(np.float32) if array.dtype.kind in "iu" else array
+        for name, array in arrays.items()
+        if name in WEIGHT_NAMES
+    }
     for name, array in weights.items():
         if array.dtype != np.float32 or array.ndim != 2:
             raise ModelProblem(
-                f"{path}: array {name} is {array.dtype} {array.shape}, expected a float matrix."
+                f"{path}: array {name} is {array.dtype} {array.shape}, expected a matrix."
             )
-    embedding, w_q, _, _, vocabulary, n_heads = take(
-        path, arrays, ("embedding", "w_q", "w_k", "w_v", "vocabulary", "n_heads")
+    embedding, w_q, _, _, vocabulary = take(
+        path, arrays, ("embedding", "w_q", "w_k", "w_v", "vocabulary")
     )
+    n_heads = arrays.pop("n_heads", np.asarray(1))
     arrays.pop("w_o", None)
     causal = arrays.pop("causal", np.asarray(False))
     if arrays:

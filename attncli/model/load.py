@@ -15,6 +15,7 @@ from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.locate.place import WEIGHTS, gguf_parts
 from attncli.model.params import Params, bind
+from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
@@ -134,8 +135,13 @@ def load(name: str | None = None) -> Model:
         return _assemble(
             place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer
         )
-    config = ConfigReader.from_file(place.path / "config.json")
-    return _assemble(place, config, open_weights(place.path), None)
+    if not (place.path / "config.json").exists():
+        found = listing(path.name for path in place.path.iterdir()) or "nothing"
+        raise ModelProblem(
+            f"{place.path}: not a model folder; expected config.json, tokenizer.json and "
+            f"{WEIGHTS}, found {found[:120]}."
+        )
+    return _assemble(place, *open_folder(place.path), None)
 
 
 def fetch_remote(repo: str) -> Place:
@@ -147,7 +153,9 @@ def fetch_remote(repo: str) -> Place:
     from attncli.model.locate.download import fetch
 
     def check(path: Path) -> None:
-        read_spec(ConfigReader.from_file(path))
+        config = ConfigReader.from_file(path)
+        refuse_quantised(config)
+        read_spec(config)
 
     return fetch(repo, check)
 
@@ -188,16 +196,37 @@ def read_spec(config: ConfigReader) -> tuple[Family, ModelSpec]:
     Raises:
         ModelProblem: unknown family, or a configuration attn cannot compute.
     """
+    family = family_of(config)
+    spec = family.read_spec(config)
+    config.finish()
+    return family, spec
+
+
+def family_of(config: ConfigReader) -> Family:
+    """Return the family module a configuration asks for.
+
+    Raises:
+        ModelProblem: a family that attn does not know; lists those it knows.
+    """
     model_type = config.text("model_type")
     if model_type not in REGISTRY:
         raise ModelProblem(
             f"{config.path}: model_type {model_type!r} is not supported; supported: "
             f"{listing(REGISTRY, 60)}.{did_you_mean(model_type, REGISTRY)}"
         )
-    family = find_family(model_type)
-    spec = family.read_spec(config)
-    config.finish()
-    return family, spec
+    return find_family(model_type)
+
+
+def open_folder(folder: Path) -> tuple[ConfigReader, SafetensorsFile]:
+    """Open configuration and weights of a folder; nothing is said about tensors before the config.
+
+    Raises:
+        ModelProblem: one of the two cannot be read, or the weights are quantised.
+    """
+    config = ConfigReader.from_file(folder / "config.json")
+    refuse_quantised(config)
+    family_of(config)
+    return config, open_weights(folder)
 
 
 def open_weights(folder: Path) -> SafetensorsFile:

@@ -74,9 +74,14 @@ class AttentionBlock:
     values: HeadValues
     """Values of the whole text."""
     weights: Float[Array, "head query key"]
-    """Softmax of the scores: fractions, rows sum to 1, masked entries exactly 0."""
+    """Softmax of the scores: fractions, rows sum to 1, masked entries exactly 0.
+
+    Where the model has a learned sink, rows sum to less than 1.
+    """
     scores: Float[Array, "head query key"] | None = None
     """Scaled scores before the softmax, masked entries -inf; only if an observer wants them."""
+    bias: Float[Array, "head query key"] | None = None
+    """What position added to scaled (and capped) q · k; None where nothing is added."""
 
 
 class Observer:
@@ -89,12 +94,17 @@ class Observer:
     attention_layers: frozenset[int] = frozenset()
     """Layers whose attention blocks are shown."""
     wants_scores: bool = False
+    output_layers: frozenset[int] = frozenset()
+    """Layers whose attention output is shown: projected, before any norm and the residual sum."""
     states: frozenset[int] = frozenset()
     """States of the residual stream: 0 is the embedding, i is after block i - 1; the last one
     has the final norm applied where the model has one (the convention of transformers)."""
 
     def on_attention(self, block: AttentionBlock) -> None:
         """Take one block; all blocks of a layer together cover every query once."""
+
+    def on_output(self, layer: int, output: Float[Array, "token d_model"]) -> None:
+        """Take the attention output of a layer, the projection's bias included."""
 
     def on_state(self, index: int, state: Float[Array, "token d_model"]) -> None:
         """Take one state of the residual stream."""

@@ -143,6 +143,12 @@ def relu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return np.maximum(x, 0)
 
 
+def sigmoid(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """1 / (1 + exp(-x))."""
+    with np.errstate(over="ignore"):  # exp(-x) = inf gives the right limit, 0
+        return 1 / (1 + np.exp(-x))
+
+
 def silu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return x · sigmoid(x). Source: Elfwing et al. 2017."""
     with np.errstate(over="ignore"):  # exp(-x) = inf gives the right limit, 0
@@ -156,6 +162,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": relu,
     "silu": silu,
     "swish": silu,
+    "tanh": np.tanh,
 }
 """Activation functions by the name that configurations use."""
 

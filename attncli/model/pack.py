@@ -18,8 +18,8 @@ import numpy as np
 from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import FLOATS, SafetensorsFile, write_safetensors
 from attncli.errors import ModelProblem
-from attncli.model.config import ConfigReader
-from attncli.model.load import CHECKSUMS, open_weights, resolve
+from attncli.model.load import CHECKSUMS, open_folder, resolve
+from attncli.model.locate import locate
 from attncli.model.locate.place import WEIGHTS
 
 Array = np.ndarray
@@ -43,7 +43,7 @@ class Packed:
 
 
 def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = False) -> Packed:
-    """Pack the model in `source` into `folder`.
+    """Pack the model in `source` (a folder, or the name of a bundled model) into `folder`.
 
     Only models that attn can compute are packed, so an unknown or incomplete one is refused
     before anything is written.
@@ -51,8 +51,12 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
     Raises:
         ModelProblem: the source cannot be read, or the folder holds a model already.
     """
-    store = open_weights(source)
-    resolve(ConfigReader.from_file(source / "config.json"), store)
+    place = locate(str(source))
+    if place.kind not in ("bundled", "folder"):
+        raise ModelProblem(f"{source}: only a model folder can be packed.")
+    source = place.path
+    config, store = open_folder(source)
+    resolve(config, store)
     target = folder / WEIGHTS
     if target.exists() and (not overwrite or target.resolve() == store.path.resolve()):
         raise ModelProblem(
@@ -60,7 +64,6 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
         )
     tensors = _Packed(store, dtype)
     metadata = packed.METADATA if dtype == "q8" else {"format": "attn"}
-    folder.mkdir(parents=True, exist_ok=True)
     write_safetensors(target, tensors, metadata)
     for pattern in (*COPIED, *NOTICES):
         for file in sorted(source.glob(pattern)):

@@ -161,10 +161,10 @@ def bind(
         s.tensor for s in sources.values() if not s.optional and s.tensor not in store.tensors
     }
     if missing:
-        found = len(store.tensors)
+        needed = len({source.tensor for source in sources.values()})
         raise ModelProblem(
-            f"{store.path}: {len(missing)} tensors missing ({listing(missing)}). "
-            f"The file has {found}; it may be incomplete or of another family."
+            f"{store.path}: {len(missing)} of {needed} tensors missing ({listing(missing)}). "
+            f"The file has {len(store.tensors)}; it may be incomplete or of another family."
         )
     bound = {name: s for name, s in sources.items() if s.tensor in store.tensors}
     for source in bound.values():

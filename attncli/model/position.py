@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from attncli._shapes import Float, Int
+from attncli.model.disentangled import DisentangledBias
 from attncli.model.params import LayerParams, Params
 from attncli.model.spec import AlibiSpec, BucketSpec, DisentangledSpec, StackSpec
 
@@ -24,7 +25,7 @@ def bias_for(
 
     Args:
         stack: which kind of bias.
-        params: holds the bucket table, shared by all layers.
+        params: holds the table of buckets or of relative positions, shared by all layers.
         prefix: of this stack's parameters.
         layer: holds the position projections of disentangled attention.
         n_queries: tokens of the text.
@@ -39,9 +40,7 @@ def bias_for(
         chosen = table[bucket(offsets, spec, both_ways=not stack.causal)]
         return _by_offset(np.ascontiguousarray(chosen.T), n_queries)
     if isinstance(spec, DisentangledSpec):
-        from attncli.model.disentangled import disentangled_bias
-
-        return disentangled_bias(stack, spec, layer, n_queries)
+        return DisentangledBias(stack, spec, params, prefix, layer, n_queries)
     return None
 
 

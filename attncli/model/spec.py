@@ -20,6 +20,7 @@ NORM_SLOTS = (
     "ffn_in",
     "ffn_out",
     "ffn_residual",
+    "conv_residual",
 )
 """Places for a norm in a block: before a sub-layer, after it, after its residual sum."""
 
@@ -90,11 +91,18 @@ class DisentangledSpec:
     """Scores from content to position and from position to content. Source: He et al. 2021."""
 
     n_positions: int
-    """Largest distance told apart (clamped beyond)."""
+    """Distances told apart to each side; farther ones share the outermost row of the table."""
     n_buckets: int
-    """Log buckets of the second version; 0: every distance is its own."""
+    """Log buckets to each side, those of the second version; 0: every distance is its own."""
     content_to_position: bool
+    """The query asks for the position of the key."""
     position_to_content: bool
+    """The position of the query asks for the key."""
+
+    @property
+    def span(self) -> int:
+        """Half the rows of the table of relative positions."""
+        return self.n_buckets or self.n_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,17 @@ class ExpertsSpec:
     """Experts a token goes to."""
     renormalise: bool
     """The chosen experts' shares are scaled to sum to 1 (Mixtral); else they stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedGate:
+    """How gpt-oss joins gate and up: (clip(up, ±limit) + 1) · g · sigmoid(alpha · g).
+
+    Here g is the gate, not above the limit.
+    """
+
+    alpha: float
+    limit: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +161,15 @@ class StackSpec:
     """Added to the variance inside a norm."""
     norm_offset: float = 0.0
     """Added to the stored weight of every norm (Gemma stores weight - 1)."""
+    plain_norms: tuple[str, ...] = ()
+    """Norm slots that have no learned weight but do normalise (OLMo 1)."""
     activation: str = "gelu"
     d_ff: int = 0
     """Inner width of the feed-forward part; 0: the blocks have none."""
     parallel: bool = False
     """Attention and feed-forward part read the same input and are added together."""
+    qkv_clip: float | None = None
+    """Projected queries, keys and values are clipped to -qkv_clip...qkv_clip (OLMo 1)."""
     softcap: float | None = None
     """scores become softcap · tanh(scores / softcap) before masking."""
     position_bias: AlibiSpec | BucketSpec | DisentangledSpec | None = None
@@ -155,6 +178,10 @@ class StackSpec:
     """Factor on what a sub-layer adds to the residual stream (Granite)."""
     experts: ExpertsSpec | None = None
     """Mixture of experts instead of one feed-forward part, in the layers that have a router."""
+    conv_activation: str = "tanh"
+    """Of the convolution over neighbouring tokens, in the layers that have one (DeBERTa-v2)."""
+    clamped_gate: ClampedGate | None = None
+    """How a gate acts where it is not activation(gate) · up."""
 
     @property
     def n_layers(self) -> int:
@@ -176,6 +203,8 @@ class ModelSpec:
     """Tokens that fit the learned position table; None: no such limit."""
     position_offset: int = 0
     """Row of the position table that the first token uses."""
+    uncounted_token: int | None = None
+    """Padding token that, typed into a text, takes the row before the first and is not counted."""
     sinusoid: bool = False
     """Positions are sines and cosines that no file needs to hold (Marian, Pegasus)."""
     embed_scale: float = 1.0

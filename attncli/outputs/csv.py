@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from attncli.numbers import to_json
+from attncli.numbers import number_text
 from attncli.outputs.sink import Sink
 from attncli.results import Failure, Label, Result
 
@@ -52,8 +52,7 @@ class CsvWriter:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, float):
-        number = to_json(value)
-        return "" if number is None else number
+        return number_text(value)
     if isinstance(value, Label):
         value = value.text
     # a spreadsheet would run a cell that begins like a formula

@@ -16,6 +16,7 @@ from attncli.outputs.style import (
     HEAT,
     LEVELS,
     NOTE,
+    SHADE_COLORS,
     SHADES,
     TITLE,
     cut,
@@ -27,6 +28,12 @@ from attncli.results import Label, Matrix
 
 MAX_LABEL = 14
 MAX_QUERIES = 80
+LEAST_LABEL = 4
+"""Narrower cells have no line of labels: the numbers of the columns are in the rows' labels."""
+LEGEND = "shades: " + "  ".join(
+    f"{shade}\u00a0≥{format_number(bound, 2)}"
+    for shade, bound in zip(SHADES[1:], LEVELS, strict=True)
+)
 
 
 def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
@@ -38,24 +45,18 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
     n_keys = len(matrix.keys)
     title = f"{matrix.title} · rows query, columns key"
     if len(matrix.queries) <= MAX_QUERIES:
-        for places in dict.fromkeys((matrix.digits, 1)):
+        # one digit still orders scores; of fractions it would leave only ".0" and ".1"
+        for places in (matrix.digits,) if matrix.unit == "fraction" else (matrix.digits, 1):
             cells = [[format_number(float(v), places) for v in row] for row in matrix.values]
             need = 1 + max(digits, *(len(text) for row in cells for text in row))
             if need * n_keys <= room:
-                size = min(
-                    room // n_keys, 1 + max(need - 1, *(_label_width(k) for k in matrix.keys))
-                )
-                return [
-                    *wrapped(title, width, TITLE),
-                    *_numbers(matrix, labels, cells, digits, side, size),
-                ]
+                most = 1 + max(need - 1, *(_label_width(k) for k in matrix.keys))
+                size = min(room // n_keys, most)
+                lines = wrapped(title, width, TITLE)
+                return [*lines, *_numbers(matrix, labels, cells, digits, side, size)]
         for size in (2, 1):
-            if size * n_keys <= room:
-                legend = "shades of the row: " + "  ".join(
-                    f"{shade} ≥{format_number(bound, 2)}"
-                    for shade, bound in zip(SHADES[1:], LEVELS, strict=True)
-                )
-                lines = wrapped(f"{title} · {legend}", width, TITLE)
+            if size * n_keys <= room and matrix.unit == "fraction":
+                lines = [*wrapped(title, width, TITLE), *wrapped(LEGEND, width, NOTE)]
                 return [
                     *lines,
                     *_shades(matrix, labels, digits, side, size),
@@ -74,7 +75,9 @@ def _numbers(
     side: int,
     size: int,
 ) -> list[Text]:
-    lines = [_index_line(matrix.keys, side, size), _label_line(matrix.keys, side, size)]
+    lines = [_index_line(matrix.keys, side, size)]
+    if size > LEAST_LABEL:
+        lines.append(_label_line(matrix.keys, side, size))
     shares = _shares_of_row(matrix)
     for at, query in enumerate(matrix.queries):
         line = _row_label(query, labels[at], digits, side)
@@ -93,7 +96,7 @@ def _shades(matrix: Matrix, labels: Sequence[str], digits: int, side: int, size:
         line = _row_label(query, labels[at], digits, side)
         for key in range(len(matrix.keys)):
             shade = level(float(shares[at, key]))
-            line.append(SHADES[shade] * size, HEAT[shade].split()[-1] if shade else "")
+            line.append(SHADES[shade] * size, SHADE_COLORS[shade])
         lines.append(line)
     return lines
 
@@ -124,7 +127,8 @@ def _index_line(keys: Sequence[Label], side: int, size: int) -> Text:
 def _label_line(keys: Sequence[Label], side: int, size: int) -> Text:
     line = Text(" " * side)
     for key in keys:
-        label = display(key.text)
+        # a column is no place for the mark of a continued word
+        label = display(key.text).removeprefix("##").removeprefix("·") or display(key.text)
         short = label if cell_len(label) < size else cut(label, size - 1)
         line.append(" ")
         line.append(padded(short, size - 1, right=True, style=DIM if key.special else HEAD))

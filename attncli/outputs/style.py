@@ -13,6 +13,7 @@ DIM = "dim"
 LEVELS = (0.05, 0.15, 0.3, 0.6)
 """Fractions at which a cell gets the next shade."""
 SHADES = (" ", "░", "▒", "▓", "█")
+SHADE_COLORS = ("", "#1f3b5c", "#2a5f8f", "#6bb7c9", "#f4d35e")
 HEAT = ("dim", "white on #1f3b5c", "white on #2a5f8f", "black on #6bb7c9", "black on #f4d35e")
 """Backgrounds of the levels: dark to light, apart in lightness for every kind of colour sight."""
 
@@ -47,4 +48,5 @@ def wrapped(text: str, width: int, style: str) -> list[Text]:
             current = word
         else:
             current = f"{current} {word}" if current else word
-    return [Text(line, style) for line in [*lines, current]]
+    # what a no-break space joins stays together; it is shown as a plain one
+    return [Text(line.replace("\u00a0", " "), style) for line in [*lines, current]]

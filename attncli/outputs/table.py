@@ -6,7 +6,6 @@ import io
 from collections.abc import Sequence
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 from attncli.display import display
@@ -65,6 +64,8 @@ def render(lines: Sequence[Text], *, colored: bool) -> str:
     """Turn styled lines into text, with escape codes only when `colored`."""
     if not colored:
         return "".join(line.plain.rstrip() + "\n" for line in lines)
+    from rich.console import Console
+
     buffer = io.StringIO()
     console = Console(
         file=buffer,

@@ -29,7 +29,7 @@ def test_table_names_the_texts_the_baseline_and_what_changed(attn) -> None:
     assert "[jam]" in text
     for row in ("cosine", "random", "adjusted", "top dim"):
         assert row in text
-    assert "what jam reads from each word" in text
+    assert "what “jam” reads from each word" in text
 
 
 def test_anchor_in_a_sentence_is_read_in_that_sentence(attn) -> None:

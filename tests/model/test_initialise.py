@@ -60,7 +60,7 @@ def test_hand_made_model_can_be_causal_and_is_not_random(path: Path) -> None:
     [
         ({"w_k": ...}, "arrays missing: w_k"),
         ({"w_x": np.eye(2)}, "w_x"),
-        ({"w_q": np.eye(2, dtype=np.int64)}, "array w_q is int64"),
+        ({"w_q": np.eye(2, dtype=np.complex64)}, "array w_q is complex64"),
         ({"w_v": np.ones(2)}, "array w_v"),
         ({"w_k": np.ones((3, 2))}, "w_k has shape [3, 2], expected [2, 2]"),
         ({"w_q": np.ones((2, 3)), "n_heads": np.array(2)}, "does not divide"),

@@ -38,7 +38,7 @@ def test_missing_tensors_are_counted_and_named(tmp_path: Path) -> None:
     tensors = tiny_bert()[1]
     del tensors[QUERY], tensors["embeddings.LayerNorm.bias"]
     message = problem(tmp_path, tensors)
-    assert "2 tensors missing" in message
+    assert "2 of 37 tensors missing" in message
     assert f"embeddings.LayerNorm.bias, {QUERY}" in message
 
 

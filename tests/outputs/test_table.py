@@ -72,12 +72,12 @@ def test_lists_of_keys_give_way_first_and_the_table_says_so() -> None:
 def test_then_columns_go_and_are_named() -> None:
     assert drawn(TOP, 40) == (
         "what each query attends to\n"
-        "query  keys by contrib…  keys by weight\n"
-        "stuck  stuck .15         jam .06\n"
-        "日本   a very long… .99  –\n"
-        "[SEP]  [/INST] 1.00      [SEP] .50\n"
-        "(no room at this width for: sinks,\n"
-        "telling head)\n"
+        "query  keys by contribution        sinks\n"
+        "stuck  stuck .15  jam .14            .60\n"
+        "日本   a very long label .99           –\n"
+        "[SEP]  [/INST] 1.00                  .00\n"
+        "(no room at this width for: keys by\n"
+        "weight, telling head)\n"
         "(some rows show fewer keys than asked\n"
         "for: a wider terminal shows all)\n"
     )

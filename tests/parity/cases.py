@@ -31,6 +31,59 @@ class Case:
     ids: tuple[int, ...] = (1, 7, 12, 33, 7, 39, 20, 5, 28, 2)
 
 
+TINY_DISTILBERT = {
+    "dim": 24,
+    "n_layers": 2,
+    "n_heads": 3,
+    "hidden_dim": 36,
+    "vocab_size": 40,
+    "max_position_embeddings": 16,
+    "activation": "gelu",
+}
+TINY_MPNET = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "max_position_embeddings": 40,
+}
+TINY_MODERNBERT = {
+    "hidden_size": 16,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "local_attention": 5,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "cls_token_id": 1,
+    "eos_token_id": 2,
+    "sep_token_id": 2,
+}
+TINY_DEBERTA = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "max_position_embeddings": 32,
+    "relative_attention": True,
+    "position_biased_input": False,
+    "pos_att_type": ["c2p", "p2c"],
+    "max_relative_positions": 12,
+}
+TINY_DEBERTA_V3 = {
+    **TINY_DEBERTA,
+    "position_buckets": 6,
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+}
+PADDED = (0, 7, 12, 1, 33, 7, 1, 39, 20, 2)
+"""With the padding token 1 inside the text, where it has no position of its own."""
+LONG = tuple(2 + 7 * i % 38 for i in range(28))
+"""Reaches the first distance buckets that hold several distances."""
+
 CASES = [
     Case("bert", "bert", {**TINY_BERT, "hidden_act": "gelu"}),
     # a large eps, so that a wrong one shows
@@ -38,4 +91,468 @@ CASES = [
     Case("bert-relu", "bert", {**TINY_BERT, "hidden_act": "relu", "num_attention_heads": 1}),
     # as many tokens as there are positions
     Case("bert-silu-full", "bert", {**TINY_BERT, "hidden_act": "silu"}, tuple(range(3, 19))),
+    # encoders
+    Case("roberta", "roberta", {**TINY_BERT, "pad_token_id": 1, "type_vocab_size": 1}, PADDED),
+    Case("roberta-pad-3-full", "roberta", {**TINY_BERT, "pad_token_id": 3}, tuple(range(5, 17))),
+    Case("xlm-roberta", "xlm-roberta", {**TINY_BERT, "pad_token_id": 1}),
+    Case("camembert", "camembert", {**TINY_BERT, "pad_token_id": 1}, PADDED),
+    Case("distilbert", "distilbert", TINY_DISTILBERT),
+    Case("electra", "electra", {**TINY_BERT, "embedding_size": 10}),
+    Case("electra-same-width", "electra", {**TINY_BERT, "embedding_size": 24}),
+    Case("albert", "albert", {**TINY_BERT, "embedding_size": 10, "hidden_act": "gelu_new"}),
+    Case(
+        "albert-groups",
+        "albert",
+        {
+            **TINY_BERT,
+            "hidden_size": 12,
+            "num_attention_heads": 2,
+            "intermediate_size": 18,
+            "embedding_size": 12,
+            "num_hidden_layers": 3,
+            "num_hidden_groups": 2,
+            "inner_group_num": 2,
+        },
+    ),
+    Case("mpnet", "mpnet", TINY_MPNET, LONG),
+    Case("modernbert", "modernbert", TINY_MODERNBERT),
+    Case("deberta", "deberta", {**TINY_DEBERTA, "max_relative_positions": -1}),
+    # distances beyond the table
+    Case(
+        "deberta-far",
+        "deberta",
+        {
+            **TINY_DEBERTA,
+            "max_relative_positions": 4,
+            "position_biased_input": True,
+            "type_vocab_size": 2,
+        },
+    ),
+    Case("deberta-c2p", "deberta", {**TINY_DEBERTA, "pos_att_type": "c2p"}),
+    Case("deberta-p2c", "deberta", {**TINY_DEBERTA, "pos_att_type": ["p2c"]}),
+    Case("deberta-absolute", "deberta", {**TINY_DEBERTA, "relative_attention": False}),
+    Case("deberta-v2", "deberta-v2", {**TINY_DEBERTA, "pos_att_type": "p2c|c2p"}),
+    Case(
+        "deberta-v2-biased-far",
+        "deberta-v2",
+        {
+            **TINY_DEBERTA,
+            "max_relative_positions": 4,
+            "position_biased_input": True,
+            "type_vocab_size": 2,
+        },
+    ),
+    Case("deberta-v2-buckets-c2p", "deberta-v2", {**TINY_DEBERTA_V3, "pos_att_type": ["c2p"]}),
+    Case(
+        "deberta-v2-conv",
+        "deberta-v2",
+        {**TINY_DEBERTA_V3, "conv_kernel_size": 3, "conv_act": "gelu"},
+    ),
+    Case("deberta-v2-conv-short", "deberta-v2", {**TINY_DEBERTA, "conv_kernel_size": 5}, (7,)),
+    Case("deberta-v3", "deberta-v2", TINY_DEBERTA_V3, LONG),
+    Case(
+        "deberta-v3-own-keys",
+        "deberta-v2",
+        {**TINY_DEBERTA_V3, "share_att_key": False, "layer_norm_eps": 0.01},
+    ),
+    Case(
+        "modernbert-biases-scaled",
+        "modernbert",
+        {
+            **TINY_MODERNBERT,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "norm_bias": True,
+            "norm_eps": 0.01,
+            "local_attention": 4,
+            "num_hidden_layers": 3,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "max_position_embeddings": 6,
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 500.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 30.0},
+            },
+        },
+    ),
 ]
+
+TINY_LLAMA = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 20,
+    "vocab_size": 40,
+    "max_position_embeddings": 32,
+}
+ONE_LAYER = {**TINY_LLAMA, "num_hidden_layers": 1}
+LONG = tuple((7 * i + 3) % 40 for i in range(20))
+"""More tokens than the models with scaled positions were first trained on."""
+
+
+def rope(kind: str, **settings: Any) -> dict[str, Any]:
+    """One layer whose positions are scaled, first trained on 8 tokens unless said otherwise."""
+    parameters = {"rope_theta": 100.0, "rope_type": kind, **settings}
+    return {**ONE_LAYER, "head_dim": 8, "rope_parameters": parameters}
+
+
+YARN = {"factor": 4.0, "original_max_position_embeddings": 8, "beta_fast": 1.5, "beta_slow": 0.25}
+LONGROPE = {
+    "short_factor": [1.0, 1.5, 2.0, 3.0],
+    "long_factor": [1.0, 2.0, 5.0, 9.0],
+    "original_max_position_embeddings": 12,
+}
+LLAMA3 = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+
+LLAMA_CASES = [
+    Case("llama", "llama", TINY_LLAMA),
+    Case(
+        "llama-mqa-biases-head-dim",
+        "llama",
+        {
+            **TINY_LLAMA,
+            "num_attention_heads": 3,
+            "num_key_value_heads": 1,
+            "hidden_size": 15,
+            "head_dim": 6,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "hidden_act": "gelu",
+            "rms_norm_eps": 0.01,
+        },
+    ),
+    Case("llama-linear", "llama", rope("linear", factor=2.0), LONG),
+    # short texts are not stretched: 32 positions are trained, 20 tokens stay as they are
+    Case("llama-dynamic-short", "llama", rope("dynamic", factor=3.0), LONG),
+    Case(
+        "llama-dynamic-long",
+        "llama",
+        {**rope("dynamic", factor=3.0), "max_position_embeddings": 12},
+        LONG,
+    ),
+    Case("llama-llama3", "llama", rope("llama3", **LLAMA3), LONG),
+    Case("llama-yarn", "llama", rope("yarn", **YARN), LONG),
+    Case("llama-yarn-untruncated", "llama", rope("yarn", **YARN, truncate=False), LONG),
+    Case(
+        "llama-yarn-mscale",
+        "llama",
+        rope("yarn", **YARN, mscale=0.7, mscale_all_dim=1.3),
+        LONG,
+    ),
+    Case("llama-yarn-explicit", "llama", rope("yarn", **YARN, attention_factor=1.25), LONG),
+    Case("llama-longrope-short", "llama", rope("longrope", **LONGROPE), LONG[:12]),
+    Case("llama-longrope-long", "llama", rope("longrope", **LONGROPE, factor=4.0), LONG),
+    Case(
+        "llama-old-spelling",
+        "llama",
+        {
+            **ONE_LAYER,
+            "rope_theta": 500.0,
+            "rope_scaling": {"type": "yarn", "factor": 4.0},
+            "original_max_position_embeddings": 8,
+        },
+        LONG,
+    ),
+]
+CASES += LLAMA_CASES
+
+WINDOWED = {**TINY_LLAMA, "sliding_window": 4}
+EXPERTS = {**ONE_LAYER, "intermediate_size": 6, "num_experts_per_tok": 2}
+GEMMA = {**TINY_LLAMA, "head_dim": 6, "num_key_value_heads": 1}
+TINY_VISION = {
+    "hidden_size": 4,
+    "intermediate_size": 4,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 1,
+    "image_size": 4,
+    "patch_size": 4,
+}
+
+LLAMA_LIKE_CASES = [
+    Case("mistral-window", "mistral", {**WINDOWED, "head_dim": 6}),
+    Case("mistral-no-window", "mistral", {**ONE_LAYER, "sliding_window": None}),
+    Case(
+        "ministral",
+        "ministral",
+        {**WINDOWED, "head_dim": 4, "layer_types": ["full_attention", "sliding_attention"]},
+    ),
+    Case("mixtral", "mixtral", {**EXPERTS, "num_hidden_layers": 2, "num_local_experts": 4}),
+    Case(
+        "mixtral-one-of-three",
+        "mixtral",
+        {**EXPERTS, "num_local_experts": 3, "num_experts_per_tok": 1, "sliding_window": 3},
+    ),
+    Case("qwen2-window-off", "qwen2", {**WINDOWED, "max_window_layers": 0}),
+    Case(
+        "qwen2-window-on",
+        "qwen2",
+        {**WINDOWED, "use_sliding_window": True, "max_window_layers": 1, "rope_theta": 500.0},
+    ),
+    Case(
+        "qwen3",
+        "qwen3",
+        {**TINY_LLAMA, "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 4},
+    ),
+    Case(
+        "qwen3-biases-layer-types",
+        "qwen3",
+        {
+            **WINDOWED,
+            "head_dim": 6,
+            "attention_bias": True,
+            "use_sliding_window": True,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    Case(
+        "qwen2-moe",
+        "qwen2_moe",
+        {
+            **EXPERTS,
+            "num_hidden_layers": 3,
+            "num_experts": 3,
+            "mlp_only_layers": [2],
+            "moe_intermediate_size": 5,
+            "shared_expert_intermediate_size": 7,
+            "use_sliding_window": True,
+            "sliding_window": 3,
+            "max_window_layers": 2,
+        },
+    ),
+    Case(
+        "qwen3-moe",
+        "qwen3_moe",
+        {
+            **EXPERTS,
+            "num_hidden_layers": 2,
+            "head_dim": 6,
+            "num_experts": 4,
+            "moe_intermediate_size": 5,
+            "decoder_sparse_step": 2,
+            "norm_topk_prob": True,
+            "attention_bias": True,
+            "use_sliding_window": True,
+            "sliding_window": 3,
+        },
+    ),
+    Case(
+        "smollm3",
+        "smollm3",
+        {**TINY_LLAMA, "no_rope_layer_interval": 2, "pad_token_id": 0},
+    ),
+    Case(
+        "smollm3-window-biases",
+        "smollm3",
+        {
+            **WINDOWED,
+            "no_rope_layers": [0, 1],
+            "use_sliding_window": True,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "pad_token_id": 0,
+        },
+    ),
+    Case("gemma", "gemma", {**GEMMA, "hidden_act": "gelu"}),
+    Case(
+        "gemma2",
+        "gemma2",
+        {
+            **GEMMA,
+            "num_attention_heads": 2,
+            "sliding_window": 4,
+            "query_pre_attn_scalar": 13,
+            "attn_logit_softcapping": 1.5,
+            "hidden_act": "relu",
+        },
+    ),
+    Case(
+        "gemma2-uncapped-layer-types",
+        "gemma2",
+        {
+            **GEMMA,
+            "sliding_window": 3,
+            "attn_logit_softcapping": None,
+            "attention_bias": True,
+            "layer_types": ["full_attention", "sliding_attention"],
+            "hidden_activation": "silu",
+        },
+    ),
+    Case(
+        "gemma3",
+        "gemma3_text",
+        {
+            **GEMMA,
+            "sliding_window": 4,
+            "query_pre_attn_scalar": 13,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 30.0},
+                "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 900.0},
+            },
+        },
+    ),
+    Case(
+        "gemma3-old-spelling",
+        "gemma3_text",
+        {
+            **GEMMA,
+            "sliding_window": 4,
+            "sliding_window_pattern": 2,
+            "rope_theta": 900.0,
+            "rope_local_base_freq": 30.0,
+            "rope_scaling": {"rope_type": "linear", "factor": 4.0},
+        },
+    ),
+    Case(
+        "gemma3-both-ways",
+        "gemma3_text",
+        {
+            **GEMMA,
+            "sliding_window": 5,
+            "use_bidirectional_attention": True,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    Case("olmo", "olmo", TINY_LLAMA),
+    Case("olmo-clipped", "olmo", {**TINY_LLAMA, "clip_qkv": 0.4, "attention_bias": True}),
+    Case("olmo2", "olmo2", {**TINY_LLAMA, "head_dim": 6}),
+    Case(
+        "granite",
+        "granite",
+        {
+            **TINY_LLAMA,
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.6,
+            "attention_multiplier": 0.3,
+            "logits_scaling": 8.0,
+            "attention_bias": True,
+            "mlp_bias": True,
+        },
+    ),
+    Case(
+        "gpt-oss",
+        "gpt_oss",
+        {
+            **EXPERTS,
+            "num_hidden_layers": 2,
+            "head_dim": 6,
+            "num_local_experts": 3,
+            "sliding_window": 4,
+            "swiglu_limit": 0.5,
+            "swiglu_alpha": 1.5,
+        },
+        LONG,
+    ),
+    Case(
+        "gpt-oss-old-spelling",
+        "gpt_oss",
+        {
+            **EXPERTS,
+            "head_dim": 8,
+            "num_local_experts": 3,
+            "num_experts_per_tok": 3,
+            "layer_types": ["full_attention"],
+            "attention_bias": False,
+            "rope_theta": 200.0,
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 4.0,
+                "beta_fast": 1.5,
+                "beta_slow": 0.25,
+                "truncate": False,
+                "original_max_position_embeddings": 8,
+            },
+        },
+        LONG,
+    ),
+    Case(
+        "llava",
+        "llava",
+        {
+            "text_config": {"model_type": "llama", **ONE_LAYER},
+            "vision_config": {"model_type": "clip_vision_model", **TINY_VISION},
+            "image_token_index": 39,
+        },
+    ),
+    Case(
+        "mistral3",
+        "mistral3",
+        {
+            "text_config": {"model_type": "mistral", **WINDOWED, "head_dim": 6},
+            "vision_config": {"model_type": "pixtral", **TINY_VISION},
+            "image_token_index": 39,
+            "spatial_merge_size": 1,
+        },
+    ),
+    Case(
+        "llava-next",
+        "llava_next",
+        {
+            "text_config": {"model_type": "mistral", **ONE_LAYER, "sliding_window": 4},
+            "vision_config": {"model_type": "clip_vision_model", **TINY_VISION},
+            "image_token_index": 39,
+            "image_grid_pinpoints": [[4, 4]],
+        },
+    ),
+    Case(
+        "llava-onevision",
+        "llava_onevision",
+        {
+            "text_config": {"model_type": "qwen2", **ONE_LAYER},
+            "vision_config": {"model_type": "siglip_vision_model", **TINY_VISION},
+            "image_token_index": 39,
+            "video_token_index": 38,
+            "image_grid_pinpoints": [[4, 4]],
+        },
+    ),
+    Case(
+        "internvl",
+        "internvl",
+        {
+            "text_config": {"model_type": "qwen3", **ONE_LAYER, "head_dim": 6},
+            "vision_config": {**TINY_VISION, "image_size": [4, 4], "patch_size": [4, 4]},
+            "image_token_id": 38,
+        },
+    ),
+    Case(
+        "idefics3",
+        "idefics3",
+        {
+            "text_config": {"model_type": "llama", **ONE_LAYER, "pad_token_id": 0},
+            "vision_config": TINY_VISION,
+            "image_token_id": 39,
+            "scale_factor": 1,
+        },
+    ),
+    Case(
+        "smolvlm",
+        "smolvlm",
+        {
+            "text_config": {"model_type": "llama", **ONE_LAYER, "pad_token_id": 0},
+            "vision_config": TINY_VISION,
+            "image_token_id": 39,
+            "scale_factor": 1,
+        },
+    ),
+    Case(
+        "gemma3-multimodal",
+        "gemma3",
+        {
+            "text_config": {
+                "model_type": "gemma3_text",
+                **GEMMA,
+                "sliding_window": 4,
+                "layer_types": ["sliding_attention", "full_attention"],
+            },
+            "vision_config": {"model_type": "siglip_vision_model", **TINY_VISION},
+            "image_token_index": 39,
+            "mm_tokens_per_image": 1,
+        },
+    ),
+]
+CASES += LLAMA_LIKE_CASES

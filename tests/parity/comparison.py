@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -55,6 +56,12 @@ def read_golden(name: str) -> Golden:
         config, ids = json.loads(str(arrays["config"])), arrays["ids"].tolist()
         frozen = [arrays[name] for name in ("weights", "scores", "resid")]
     return Golden(config, parameters, ids, *frozen)
+
+
+def renamed(golden: Golden, rename: Callable[[str], str]) -> Golden:
+    """Return a golden case with other tensor names."""
+    golden.tensors = {rename(name): values for name, values in golden.tensors.items()}
+    return golden
 
 
 def differences(expected: Expected, found: Recorder) -> dict[str, list[float]]:

@@ -2,7 +2,7 @@
 
     python -m tests.parity.make_golden
 
-The file of the real MiniLM is written only when its original is under .models/minilm.
+The files of real checkpoints are written only when these are under .models/ (tests/real.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from transformers import AutoModel
 
 from tests.parity import reference
 from tests.parity.cases import CASES
-from tests.real import MODELS, SENTENCE
+from tests.real import MODELS, MPNET_HEADS, SENTENCE
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -44,6 +44,25 @@ def freeze_case(case: reference.Case) -> None:
 
 def freeze_minilm(folder: Path) -> None:
     """Write what the float32 original makes of one sentence."""
+    ids, result = _run_real(folder)
+    np.savez_compressed(GOLDEN / "minilm.npz", ids=ids, weights=result.weights, resid=result.resid)
+
+
+def freeze_mpnet(folder: Path) -> None:
+    """Write a few heads, and the first dimensions of every state."""
+    ids, result = _run_real(folder)
+    layers, heads = zip(*MPNET_HEADS, strict=True)
+    np.savez_compressed(
+        GOLDEN / "real-mpnet.npz",
+        ids=ids,
+        weights=result.weights[list(layers), list(heads)],
+        scores=result.scores[list(layers), list(heads)],
+        resid=result.resid[..., :16],
+    )
+
+
+def _run_real(folder: Path) -> tuple[np.ndarray, reference.Reference]:
+    """Return the ids of the sentence, and what transformers makes of them."""
     from tokenizers import Tokenizer
 
     model = AutoModel.from_pretrained(
@@ -51,10 +70,7 @@ def freeze_minilm(folder: Path) -> None:
     ).eval()
     encoding = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(SENTENCE)
     ids = [i for i, seen in zip(encoding.ids, encoding.attention_mask, strict=True) if seen]
-    result = reference.run(model, ids)
-    np.savez_compressed(
-        GOLDEN / "minilm.npz", ids=np.array(ids), weights=result.weights, resid=result.resid
-    )
+    return np.array(ids), reference.run(model, ids)
 
 
 if __name__ == "__main__":
@@ -63,3 +79,5 @@ if __name__ == "__main__":
         freeze_case(case)
     if (MODELS / "minilm").is_dir():
         freeze_minilm(MODELS / "minilm")
+    if (MODELS / "mpnet").is_dir():
+        freeze_mpnet(MODELS / "mpnet")

@@ -16,6 +16,7 @@ from attncli.model.locate.place import (
     ggufs,
     is_gguf,
     only,
+    transformer_folder,
     usable,
 )
 
@@ -70,4 +71,5 @@ def _folder(name: str, path: Path) -> Place:
         chosen = only(name, files)
         assert chosen is not None
         return chosen
-    return usable(folder_place(Place(real.name, "folder", path), hub.blobs_of(real)))
+    place = Place(real.name, "folder", transformer_folder(path))
+    return usable(folder_place(place, hub.blobs_of(real)))

@@ -72,6 +72,32 @@ def folder_place(place: Place, blobs: Path | None = None) -> Place:
     )
 
 
+def transformer_folder(folder: Path) -> Path:
+    """Return the folder of the transformer itself.
+
+    sentence-transformers lists the steps of a model in modules.json; those saved before 2021
+    keep the first step, the transformer, in a folder of its own, such as 0_Transformer.
+
+    Raises:
+        ModelProblem: the first step is something else.
+    """
+    steps = folder / "modules.json"
+    if (folder / CONFIG).exists() or not steps.is_file():
+        return folder
+    try:
+        first = json.loads(steps.read_bytes())[0]
+        kind, inner = first["type"], first["path"]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        raise ModelProblem(f"{steps}: not a list of steps, each with type and path.") from None
+    if not str(kind).endswith(".Transformer"):
+        raise ModelProblem(f"{steps}: the first step is {kind}, expected a Transformer.")
+    if not isinstance(inner, str) or inner != Path(inner).name:
+        raise ModelProblem(f"{steps}: path {inner!r} is not the name of a folder beside it.")
+    if not stays_inside(folder / inner, folder):
+        raise ModelProblem(f"{folder / inner}: a link that leads out of the folder.")
+    return folder / inner
+
+
 def leaving_link(folder: Path, blobs: Path | None = None) -> str:
     """Return the name of a file that leads out of its folder by a link, or an empty string."""
     allowed = [_real(path) for path in (folder, blobs) if path is not None]
