@@ -1,64 +1,71 @@
-"""The user's cache folder: small results that are slow to make again.
+"""Files that may vanish at any time: what was slow to work out, under the user's cache folder.
 
-Nothing depends on it: an entry that cannot be read is made again, one that cannot be written is
-not kept. Entries appear whole (written aside, then renamed), so runs at the same time never see
-half of one.
+Entries are written whole or not at all, so that runs side by side never see half of one, and
+checked when read; a folder that cannot be written only costs time.
 """
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import os
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-
-def user_cache() -> Path:
-    """Return the folder where programs of this user keep what can be made again.
-
-    $XDG_CACHE_HOME, or ~/.cache (macOS: ~/Library/Caches, Windows: %LOCALAPPDATA%).
-    """
-    given = os.environ.get("XDG_CACHE_HOME")
-    if given:
-        return Path(given).expanduser()
-    home = Path(os.path.expanduser("~"))
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    return home / ".cache"
+_DIGEST = 32
 
 
-def read_cached(kind: str, key: str, limit: int) -> bytes | None:
-    """Return an entry; None when there is none, it cannot be read, or it is larger than `limit`."""
+def cache_folder() -> Path | None:
+    """Return $XDG_CACHE_HOME/attn or what the platform uses instead; None without a home."""
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(chosen):
+        return Path(chosen) / "attn"
     try:
-        with _entry(kind, key).open("rb") as file:
-            data = file.read(limit + 1)
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "attn"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "attn" / "cache"
+    return home / ".cache" / "attn"
+
+
+def file_key(path: Path, *purpose: str) -> str:
+    """Return the name of what was worked out from a file: another one once the file changes."""
+    status = path.stat()
+    parts = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns), *purpose)
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:40]
+
+
+def read_entry(key: str) -> bytes | None:
+    """Return what was kept, or None: nothing, not readable, or damaged."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    try:
+        data = (folder / key).read_bytes()
     except OSError:
         return None
-    return data if len(data) <= limit else None
+    content = data[_DIGEST:]
+    return content if hashlib.sha256(content).digest() == data[:_DIGEST] else None
 
 
-def write_cached(kind: str, key: str, data: bytes) -> bool:
-    """Keep an entry; False when the folder cannot be written, which is no problem."""
-    import tempfile
-
-    path = _entry(kind, key)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+def write_entry(key: str, content: bytes) -> None:
+    """Keep something, if the folder takes it."""
+    folder = cache_folder()
+    if folder is None:
+        return
+    # a full disk, a folder of somebody else, a home without one: next time will be slow again
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(aside, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(name, folder / key)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(name)
             raise
-    except OSError:
-        return False
-    return True
-
-
-def _entry(kind: str, key: str) -> Path:
-    return user_cache() / "attn" / kind / key

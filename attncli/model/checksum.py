@@ -8,13 +8,12 @@ of change.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import threading
 import time
 from pathlib import Path
 
-from attncli.cache import read_cached, write_cached
+from attncli.cache import file_key, read_entry, write_entry
 from attncli.errors import ModelProblem
 
 _NAMED_BY_SUM = re.compile(r"(?:sha256[-:])?([0-9a-f]{64})")
@@ -70,19 +69,13 @@ def sum_of(path: Path) -> str:
     named = _NAMED_BY_SUM.fullmatch(real.name)
     if named and real.parent.name == "blobs":
         return named[1]
+    key = file_key(real, "sha256")
+    kept = (read_entry(key) or b"").decode("ascii", "replace")
+    if _SUM.fullmatch(kept):
+        return kept
     with real.open("rb") as file:
-        before = os.fstat(file.fileno())
-        key = _key(real, before)
-        kept = (read_cached("sha256", key, 64) or b"").decode("ascii", "replace")
-        if _SUM.fullmatch(kept):
-            return kept
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        after = os.fstat(file.fileno())
-    if _key(real, after) == key and time.time() - after.st_mtime > _SETTLED:
-        write_cached("sha256", key, digest.encode())
+    settled = time.time() - real.stat().st_mtime > _SETTLED
+    if settled and file_key(real, "sha256") == key:
+        write_entry(key, digest.encode())
     return digest
-
-
-def _key(path: Path, status: os.stat_result) -> str:
-    identity = (os.fsencode(path), status.st_size, status.st_mtime_ns)
-    return hashlib.sha256(repr(identity).encode()).hexdigest()

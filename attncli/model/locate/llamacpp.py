@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
-from attncli.cache import user_cache
 from attncli.model.locate.place import Place, entries, ggufs, only, stays_inside
 
 ORIGIN = "llama.cpp"
@@ -14,7 +14,15 @@ ORIGIN = "llama.cpp"
 def root() -> Path:
     """Return the folder of the cache."""
     given = os.environ.get("LLAMA_CACHE")
-    return Path(given).expanduser() if given else user_cache() / "llama.cpp"
+    if given:
+        return Path(given).expanduser()
+    if sys.platform == "darwin":
+        caches = "~/Library/Caches"
+    elif sys.platform == "win32":
+        caches = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    else:
+        caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.path.expanduser(caches)) / "llama.cpp"
 
 
 def places() -> list[Place]:
