@@ -65,10 +65,19 @@ class GgufFile:
         return self._values(name, slice(None), out)
 
     def rows(
-        self, name: str, index: Sequence[int] | Int[Array, " row"] | slice
+        self,
+        name: str,
+        index: Sequence[int] | Int[Array, " row"] | slice,
+        out: Float[Array, "row ..."] | None = None,
     ) -> Shaped[Array, "row ..."]:
-        """Return chosen rows (or a range); only their blocks are touched."""
-        return self._values(name, index if isinstance(index, slice) else np.asarray(index), None)
+        """Return chosen rows (or a range); only their blocks are touched.
+
+        Args:
+            name: the tensor.
+            index: rows, in any order.
+            out: memory of the result's shape to unpack into; not used when nothing is unpacked.
+        """
+        return self._values(name, index if isinstance(index, slice) else np.asarray(index), out)
 
     def _values(self, name: str, index: Any, out: Array | None) -> Array:
         part, tensor = self._places[name]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.safetensors import SafetensorsFile
+from attncli.checkpoints.sharded import ShardedSafetensors
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
 from attncli.model.config import ConfigReader
@@ -19,6 +21,7 @@ from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
 
 WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 CHECKSUMS = "SHA256SUMS"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -80,10 +83,16 @@ class Model:
         return encoded
 
     def _sha256(self) -> str | None:
-        """Sum of the weights file; the bundled model's stands beside it (a test checks it)."""
+        """Sum of the weights file; the bundled model's stands beside it (a test checks it).
+
+        None when there is no such file, or more than one.
+        """
         if self.place.kind == "random":
             return None
         path = self.params.store.path
+        files = getattr(self.params.store, "files", (path,))
+        if len(files) > 1:
+            return None
         if self.place.kind == "bundled":
             sums = (self.place.path / CHECKSUMS).read_text("ascii").splitlines()
             return next(line.split()[0] for line in sums if line.endswith(path.name))
@@ -111,6 +120,11 @@ def load(name: str | None = None) -> Model:
         return _assemble(
             place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer
         )
+    if place.kind == "gguf":
+        from attncli.model.gguf.open import open_gguf
+
+        spec, params, tokenizer = open_gguf(place.path, resolve)
+        return Model(place.name, spec, params, tokenizer, place, random=False)
     config = ConfigReader.from_file(place.path / "config.json")
     return _assemble(place, config, open_weights(place.path), None)
 
@@ -135,8 +149,17 @@ def _assemble(
     return Model(place.name, spec, params, tokenizer, place, random)
 
 
-def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params]:
+def resolve(
+    config: ConfigReader,
+    store: TensorStore,
+    adapt: Callable[[ModelSpec], ModelSpec] | None = None,
+) -> tuple[ModelSpec, Params]:
     """Read the spec of a configuration and find its parameters in a store.
+
+    Args:
+        config: the configuration.
+        store: the checkpoint.
+        adapt: changes the spec where the values of the store ask for it.
 
     Raises:
         ModelProblem: unknown family, unsupported configuration, tensors that do not fit it.
@@ -150,18 +173,28 @@ def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params
     family = find_family(model_type)
     spec = family.read_spec(config)
     config.finish()
+    if adapt is not None:
+        spec = adapt(spec)
     return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
 
 
-def open_weights(folder: Path) -> SafetensorsFile:
-    """Open the weights of a folder.
+def open_weights(folder: Path) -> TensorStore:
+    """Open the weights of a folder: one file, or several with an index.
 
     Raises:
-        ModelProblem: there are none, or only files that are never read.
+        ModelProblem: there are none, a part of them, or only files that are never read.
     """
     path = folder / WEIGHTS
     if path.exists():
         return SafetensorsFile(path)
+    if (folder / INDEX).exists():
+        return ShardedSafetensors(folder / INDEX)
+    parts = sorted(part.name for part in folder.glob("model-*-of-*.safetensors"))
+    if parts:
+        raise ModelProblem(
+            f"{folder}: {len(parts)} files such as {parts[0]} but no {INDEX}, which says what "
+            "each holds; download it into the same folder."
+        )
     pickled = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
     if pickled:
         raise ModelProblem(
