@@ -36,7 +36,8 @@ def merges_of(
     if pairs is None:
         pairs = derive(pieces, scores)
         write_entry(key, pairs.tobytes())
-    return [(pieces[left], pieces[right]) for left, right in pairs.tolist()]
+    names = np.array(pieces, object)
+    return list(zip(names[pairs[:, 0]].tolist(), names[pairs[:, 1]].tolist(), strict=True))
 
 
 def derive(

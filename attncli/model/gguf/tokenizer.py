@@ -305,15 +305,13 @@ def _add_whole_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
     """Control and user-defined tokens are never cut; the former are special."""
     from tokenizers import AddedToken
 
-    ids = tokenizer.get_vocab(with_added_tokens=False)
-
     def marked(kind: int, *, special: bool) -> list[AddedToken]:
         tokens = [vocabulary.tokens[i] for i in np.flatnonzero(vocabulary.kinds == kind).tolist()]
         return [
             AddedToken(token, normalized=False, special=special)
             for token in tokens
             # others are only reached through their spelling in the vocabulary
-            if token in ids
+            if tokenizer.token_to_id(token) is not None
         ]
 
     tokenizer.add_special_tokens(marked(CONTROL, special=True))
