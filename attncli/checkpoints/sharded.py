@@ -70,9 +70,11 @@ class ShardedSafetensors:
         return self._shards[name].rows(name, index)
 
     def _check(self, shards: Mapping[str, SafetensorsFile], names: Mapping[str, str]) -> None:
+        expected = {file: set[str]() for file in shards}
+        for name, file in names.items():
+            expected[file].add(name)
         for file, shard in shards.items():
-            expected = {name for name, place in names.items() if place == file}
-            absent = expected - shard.tensors.keys()
+            absent = expected[file] - shard.tensors.keys()
             if absent:
                 elsewhere = sorted(f for f, s in shards.items() if absent & s.tensors.keys())
                 hint = f"; {listing(elsewhere)} holds some of them" if elsewhere else ""
@@ -80,7 +82,8 @@ class ShardedSafetensors:
                     f"{shard.path}: lacks {len(absent)} tensors that {self._path.name} places "
                     f"there ({listing(absent)}){hint}. The files do not belong together."
                 )
-            surplus = shard.tensors.keys() - expected
+        for file, shard in shards.items():
+            surplus = shard.tensors.keys() - expected[file]
             if surplus:
                 raise ModelProblem(
                     f"{shard.path}: holds {len(surplus)} tensors that {self._path.name} does not "

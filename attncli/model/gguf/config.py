@@ -12,7 +12,7 @@ from attncli.checkpoints.gguf import GgufFile
 from attncli.errors import ModelProblem, did_you_mean, listing
 from attncli.model.families import REGISTRY
 from attncli.model.gguf.architecture import Architecture, Sizes
-from attncli.model.gguf.metadata import Metadata, shortest
+from attncli.model.gguf.metadata import Metadata
 from attncli.model.gguf.rotary import ROPE_FREQUENCIES
 from attncli.model.gguf.table import ARCHITECTURES
 from attncli.model.spec import ModelSpec, RopeScaling, StackSpec
@@ -46,9 +46,7 @@ def read_config(metadata: Metadata, architecture: Architecture) -> dict[str, Any
         **architecture.constants,
     }
     for key, name in architecture.keys.items():
-        value = _same_everywhere(metadata, key)
-        if value is not None:
-            config[name] = shortest(value) if isinstance(value, float) else value
+        config[name] = _same_everywhere(metadata, key)
     config |= architecture.special(metadata)
     metadata.finish(architecture.neutral)
     return config
@@ -99,10 +97,15 @@ def _with_rope_divisors(file: GgufFile, stack: StackSpec) -> StackSpec:
 
 
 def _same_everywhere(metadata: Metadata, key: str) -> Any:
-    """Return a value, or the one that a list holds for every layer."""
+    """Return a number, or the one that a list holds for every layer.
+
+    Nothing is left to the family's defaults, which are those of one checkpoint.
+    """
     value = metadata.get(key)
+    if value is None and key == "attention.head_count_kv":
+        value = metadata.get("attention.head_count")
     if not isinstance(value, list):
-        return value
+        return metadata.number(key, value)
     if len(set(value)) != 1:
         raise ModelProblem(
             f"{metadata.path}: {metadata.architecture}.{key} differs from layer to layer, "
