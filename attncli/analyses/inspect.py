@@ -91,6 +91,7 @@ def inspect_text(
     if reduction.scores is not None and plain:
         places = [unit.tokens[0] for unit in every_key]
         scores = reduction.scores[:, places][:, list(keys)]
+    has_sink = any(f"{layer}.attn.sinks" in model.params for layer in heads.layers)
     tellings = _tellings(excess, shown_units, units)
     stacked = states.stacked()
     result_rows = tuple(
@@ -119,7 +120,14 @@ def inspect_text(
         scores=scores,
         rows=result_rows,
         shift=cosine(stacked, stacked[:1]).T,
-        notes=_notes(model, encoded, view, scores_lost=reduction.scores is not None and not plain),
+        notes=_notes(
+            model,
+            encoded,
+            view,
+            scores_lost=reduction.scores is not None and not plain,
+            has_sink=has_sink,
+        ),
+        has_sink=has_sink,
         line=line,
         by_head={}
         if matrices is None
@@ -186,11 +194,20 @@ def _query_row(
     return QueryRow(unit, top(contributions), top(weights), float(special_weight), telling)
 
 
-def _notes(model: Model, encoded: Encoded, view: View, *, scores_lost: bool) -> tuple[str, ...]:
+def _notes(
+    model: Model, encoded: Encoded, view: View, *, scores_lost: bool, has_sink: bool
+) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
     notes += encoded.notes
     if view.special != "show":
         notes.append(describe_specials(view.special))
+    if has_sink:
+        notes.append(
+            "this model has a learned sink, whose share of each row is scaled away too"
+            if view.special == "hide"
+            else "rows sum to less than 1: this model has a learned sink, which takes a share of "
+            "each row that no token gets"
+        )
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
     return tuple(notes)

@@ -78,6 +78,8 @@ class Inspection:
     """Cosine of each token to its own state 0, at every state."""
     notes: tuple[str, ...]
     line: int | None = None
+    has_sink: bool = False
+    """A learned sink takes a share of each row of the chosen layers that no key gets."""
     by_head: dict[str, Array] = field(default_factory=dict)
     """Matrices of every chosen head, [layer, head, query, key], only when asked for."""
 
@@ -195,6 +197,8 @@ class Inspection:
             return ", largest over the chosen heads (rows do not sum to 1)"
         if len(self.keys) < len(self.units):
             return ", only the chosen keys (rows do not sum to 1)"
+        if self.has_sink and self.view.special != "hide":
+            return ", rows sum to less than 1 (a learned sink takes the rest)"
         return ", rows sum to 1"
 
     def _top_record(self, row: QueryRow) -> dict[str, Any]:

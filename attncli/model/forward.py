@@ -187,6 +187,9 @@ def _attention(
     spec, cross = stack.spec, kind == "cross"
     q = affine(x, layer.linear(f"{kind}.q"))
     k, v = (affine(read, layer.linear(f"{kind}.{role}")) for role in "kv")
+    if spec.qkv_clip is not None:
+        for projected in (q, k, v):
+            np.clip(projected, -spec.qkv_clip, spec.qkv_clip, out=projected)
     q = _qk_norm(spec, layer, f"{kind}.q_norm", q)
     k = _qk_norm(spec, layer, f"{kind}.k_norm", k)
     has_output = f"{kind}.o.weight" in layer
@@ -238,9 +241,11 @@ def _qk_norm(spec: StackSpec, layer: LayerParams, slot: str, x: Array) -> Array:
 
 def _norm(stack: StackSpec, params: Params | LayerParams, slot: str, x: Array) -> Array:
     weight = params.get(f"{slot}.weight")
-    if weight is None:
+    if weight is None and slot.rsplit(".", 1)[-1] not in stack.plain_norms:
         return x
-    if stack.norm_offset:
+    if weight is None:
+        weight = np.ones(x.shape[1], np.float32)
+    elif stack.norm_offset:
         weight = weight + np.float32(stack.norm_offset)
     return NORMS[stack.norm](x, weight, params.get(f"{slot}.bias"), stack.eps)
 

@@ -16,6 +16,7 @@ from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.params import Params, bind
+from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
@@ -125,8 +126,7 @@ def load(name: str | None = None) -> Model:
 
         spec, params, tokenizer = open_gguf(place.path, resolve)
         return Model(place.name, spec, params, tokenizer, place, random=False)
-    config = ConfigReader.from_file(place.path / "config.json")
-    return _assemble(place, config, open_weights(place.path), None)
+    return _assemble(place, *open_folder(place.path), None)
 
 
 def _initialised(place: Place) -> Model:
@@ -176,6 +176,17 @@ def resolve(
     if adapt is not None:
         spec = adapt(spec)
     return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+
+
+def open_folder(folder: Path) -> tuple[ConfigReader, TensorStore]:
+    """Open configuration and weights of a folder; nothing is said about tensors before the config.
+
+    Raises:
+        ModelProblem: one of the two cannot be read, or the weights are quantised.
+    """
+    config = ConfigReader.from_file(folder / "config.json")
+    refuse_quantised(config)
+    return config, open_weights(folder)
 
 
 def open_weights(folder: Path) -> TensorStore:

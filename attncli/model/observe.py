@@ -74,7 +74,10 @@ class AttentionBlock:
     values: HeadValues
     """Values of the whole text."""
     weights: Float[Array, "head query key"]
-    """Softmax of the scores: fractions, rows sum to 1, masked entries exactly 0."""
+    """Softmax of the scores: fractions, rows sum to 1, masked entries exactly 0.
+
+    Where the model has a learned sink, rows sum to less than 1.
+    """
     scores: Float[Array, "head query key"] | None = None
     """Scaled scores before the softmax, masked entries -inf; only if an observer wants them."""
 

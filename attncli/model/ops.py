@@ -143,6 +143,12 @@ def relu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return np.maximum(x, 0)
 
 
+def sigmoid(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """1 / (1 + exp(-x))."""
+    with np.errstate(over="ignore"):  # exp(-x) = inf gives the right limit, 0
+        return 1 / (1 + np.exp(-x))
+
+
 def silu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return x · sigmoid(x). Source: Elfwing et al. 2017."""
     with np.errstate(over="ignore"):  # exp(-x) = inf gives the right limit, 0

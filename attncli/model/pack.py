@@ -18,8 +18,7 @@ import numpy as np
 from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import FLOATS, SafetensorsFile, write_safetensors
 from attncli.errors import ModelProblem
-from attncli.model.config import ConfigReader
-from attncli.model.load import CHECKSUMS, WEIGHTS, open_weights, resolve
+from attncli.model.load import CHECKSUMS, WEIGHTS, open_folder, resolve
 
 Array = np.ndarray
 Dtype = Literal["q8", "f16", "f32"]
@@ -50,8 +49,8 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
     Raises:
         ModelProblem: the source cannot be read, or the folder holds a model already.
     """
-    store = open_weights(source)
-    resolve(ConfigReader.from_file(source / "config.json"), store)
+    config, store = open_folder(source)
+    resolve(config, store)
     target = folder / WEIGHTS
     if target.exists() and (not overwrite or target.resolve() == store.path.resolve()):
         raise ModelProblem(

@@ -109,6 +109,17 @@ class ExpertsSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ClampedGate:
+    """How gpt-oss joins gate and up: (clip(up, ±limit) + 1) · g · sigmoid(alpha · g).
+
+    Here g is the gate, not above the limit.
+    """
+
+    alpha: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSpec:
     """What may differ from layer to layer."""
 
@@ -142,11 +153,15 @@ class StackSpec:
     """Added to the variance inside a norm."""
     norm_offset: float = 0.0
     """Added to the stored weight of every norm (Gemma stores weight - 1)."""
+    plain_norms: tuple[str, ...] = ()
+    """Norm slots that have no learned weight but do normalise (OLMo 1)."""
     activation: str = "gelu"
     d_ff: int = 0
     """Inner width of the feed-forward part; 0: the blocks have none."""
     parallel: bool = False
     """Attention and feed-forward part read the same input and are added together."""
+    qkv_clip: float | None = None
+    """Projected queries, keys and values are clipped to -qkv_clip...qkv_clip (OLMo 1)."""
     softcap: float | None = None
     """scores become softcap · tanh(scores / softcap) before masking."""
     position_bias: AlibiSpec | BucketSpec | DisentangledSpec | None = None
@@ -155,6 +170,8 @@ class StackSpec:
     """Factor on what a sub-layer adds to the residual stream (Granite)."""
     experts: ExpertsSpec | None = None
     """Mixture of experts instead of one feed-forward part, in the layers that have a router."""
+    clamped_gate: ClampedGate | None = None
+    """How a gate acts where it is not activation(gate) · up."""
 
     @property
     def n_layers(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from attncli.analyses.reduction import cosine
 from attncli.errors import InputProblem, UsageProblem
 from attncli.model.load import Model, load
 from attncli.selection import View, choose_heads
-from tests.toys import record
+from tests.parity.comparison import read_golden
+from tests.toys import record, write_folder
 
 STUDENT = "The student did not answer the question because it was too difficult"
 JAM = "We were stuck in a traffic jam for hours"
@@ -182,3 +184,40 @@ def test_json_holds_the_numbers_of_the_tables(minilm: Model) -> None:
         np.testing.assert_array_equal(np.float32(document[name]), getattr(result, name))
     assert [entry["token"] for entry in document["shift"]] == list(range(11))
     assert result.arrays()["weights"] is result.weights
+
+
+@pytest.fixture
+def sink_model(tmp_path: Path) -> Model:
+    """A tiny model with learned sinks and experts, [CLS] and [SEP] around each text."""
+    golden = read_golden("gpt-oss")
+    return load(str(write_folder(tmp_path / "m", golden.config, golden.tensors)))
+
+
+def titles(result: Inspection) -> list[str]:
+    return [table.title for table in result.tables()]
+
+
+def test_learned_sink_is_said_wherever_rows_do_not_sum_to_one(sink_model: Model) -> None:
+    for query in ([], ["dog"]):
+        result = look(sink_model, "the dog sees a cat", query=query)
+        assert (result.weights.sum(axis=1) < 0.99).all()
+        note = "rows sum to less than 1: this model has a learned sink"
+        assert [n for n in result.record()["notes"] if n.startswith(note)]
+        shown = " ".join(titles(result))
+        assert "rows sum to less than 1 (a learned sink takes the rest)" in shown
+        assert "rows sum to 1" not in shown
+
+
+def test_hiding_special_tokens_scales_the_share_of_the_learned_sink_away(
+    sink_model: Model,
+) -> None:
+    result = look(sink_model, "the dog sees a cat", View(special="hide"))
+    np.testing.assert_allclose(result.weights.sum(axis=1), 1, atol=1e-6)
+    assert any("learned sink, whose share of each row is scaled away" in n for n in result.notes)
+    assert not any("less than 1" in text for text in [*result.notes, *titles(result)])
+
+
+def test_no_learned_sink_is_claimed_where_there_is_none(minilm: Model) -> None:
+    result = look(minilm, JAM)
+    assert not any("learned sink" in text for text in [*result.notes, *titles(result)])
+    assert any("rows sum to 1" in title for title in titles(result))

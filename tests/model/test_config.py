@@ -108,3 +108,54 @@ def test_file_that_is_no_json_object_is_a_one_line_problem(tmp_path: Path, conte
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelProblem, match=r"config\.json: cannot be read"):
         ConfigReader.from_file(tmp_path / "config.json")
+
+
+def test_assumed_value_stands_for_an_absent_key_but_not_for_null() -> None:
+    config = ConfigReader({"window": None, "width": 3}, "config.json")
+    config.assume({"window": 8, "width": 4, "heads": 2})
+    assert not config.has("window")
+    assert (config.count("width"), config.count("heads")) == (3, 2)
+    config.finish()
+
+
+def test_asking_for_a_key_is_not_reading_it() -> None:
+    config = ConfigReader({"warp": 1}, "config.json")
+    assert config.has("warp")
+    assert config.look("warp") == 1
+    with pytest.raises(ModelProblem, match="warp"):
+        config.finish()
+    config.ignore("warp")
+    config.finish()
+
+
+def test_configuration_inside_another_is_read_and_finished_like_any() -> None:
+    config = ConfigReader({"text_config": {"width": "3", "warp": 1}}, "config.json")
+    inner = config.inner("text_config")
+    with pytest.raises(ModelProblem, match=r'^config\.json, text_config: width is "3", expected'):
+        inner.count("width")
+    with pytest.raises(ModelProblem, match=r"^config\.json, text_config: .*warp"):
+        config.finish()
+    with pytest.raises(ModelProblem, match="the key vision_config is missing"):
+        config.inner("vision_config")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), True])
+def test_number_must_be_above_its_bound(value: float) -> None:
+    with pytest.raises(ModelProblem, match=r"scalar is .*, expected a number above 0"):
+        ConfigReader({"scalar": value}, "config.json").number("scalar", above=0.0)
+
+
+@pytest.mark.parametrize("value", ["1", 1, [1, -1], [1.0], [True]])
+def test_list_of_counts_holds_nothing_else(value: object) -> None:
+    with pytest.raises(ModelProblem, match=r"layers is .*, expected a list of whole numbers"):
+        ConfigReader({"layers": value}, "config.json").counts("layers")
+
+
+@pytest.mark.parametrize(
+    ("key", "neutral", "other"),
+    [("is_encoder_decoder", False, True), ("pruned_heads", {}, {"1": [0]})],
+)
+def test_key_that_is_neutral_with_one_value_only(key: str, neutral: Any, other: Any) -> None:
+    assert read(**{key: neutral})
+    with pytest.raises(ModelProblem, match=key):
+        read(**{key: other})

@@ -33,7 +33,9 @@ class Reference:
 def build(case: Case, seed: int = 0) -> PreTrainedModel:
     """Return the case's model in eager float32, every parameter randomised."""
     config = AutoConfig.for_model(case.model_type, **case.config)
-    model = AutoModel.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    model = AutoModel.from_config(
+        config, attn_implementation="eager", experts_implementation="eager", dtype=torch.float32
+    ).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -41,7 +43,8 @@ def build(case: Case, seed: int = 0) -> PreTrainedModel:
             if parameter.ndim > 1:
                 parameter.copy_(0.15 * noise)
             else:
-                parameter.copy_(0.3 * noise + ("Norm" in name and name.endswith("weight")))
+                is_norm = "norm" in name.lower() and name.endswith("weight")
+                parameter.copy_(0.3 * noise + is_norm)
     return model
 
 
@@ -51,12 +54,18 @@ def run(model: PreTrainedModel, ids: tuple[int, ...] | list[int]) -> Reference:
     softmax = torch.nn.functional.softmax
 
     def recording(values: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
-        scores.append(values.detach().clone())
+        if values.ndim == 4:  # routers of experts take a softmax too, of [token, expert]
+            scores.append(values.detach().clone())
         return softmax(values, *args, **kwargs)
 
     patch = mock.patch.object(torch.nn.functional, "softmax", recording)
     with patch, torch.no_grad():
         out = model(torch.tensor([list(ids)]), output_attentions=True, output_hidden_states=True)
+    sinks = [p.detach() for name, p in model.named_parameters() if name.endswith(".sinks")]
+    for layer, sink in enumerate(sinks):
+        # the reference appends the sink as a last key, then subtracts each row's largest
+        with_sink = scores[layer]
+        scores[layer] = with_sink[..., :-1] + (sink[:, None, None] - with_sink[..., -1:])
     shown = _stack(scores)
     # transformers masks with the least float32; attn with -inf
     shown[shown < -1e30] = -np.inf
@@ -66,7 +75,7 @@ def run(model: PreTrainedModel, ids: tuple[int, ...] | list[int]) -> Reference:
 def write_checkpoint(model: PreTrainedModel, folder: Path) -> Path:
     """Write config.json and model.safetensors as transformers does, and a tokenizer.json."""
     model.save_pretrained(folder)
-    ids = {f"w{i}": i for i in range(model.config.vocab_size)}
+    ids = {f"w{i}": i for i in range(model.config.get_text_config().vocab_size)}
     tokenizer = Tokenizer(WordLevel(ids, unk_token="w0"))
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))

@@ -11,7 +11,7 @@ import pytest
 
 from attncli.model import ops
 from attncli.model.params import Params
-from attncli.model.spec import ModelSpec
+from attncli.model.spec import ClampedGate, ModelSpec, RopeScaling, RopeSpec
 from tests.parity.comparison import differences, read_golden
 from tests.toys import record
 
@@ -97,6 +97,127 @@ SEEN_IN_RESIDUAL = {
     "exact gelu for its tanh form": with_stack(activation="gelu"),
     "root mean square norm": with_stack(norm="rms"),
 }
+
+
+def with_rope(**changes: Any) -> Defect:
+    """Change the rotary positions of every layer that has them."""
+
+    def turn(spec: ModelSpec, _: Params) -> ModelSpec:
+        layers = tuple(
+            layer if layer.rope is None else replace(layer, rope=replace(layer.rope, **changes))
+            for layer in spec.stack.layers
+        )
+        return replace(spec, stack=replace(spec.stack, layers=layers))
+
+    return turn
+
+
+def with_scaling(**changes: Any) -> Defect:
+    """Change how the rotary positions of the first layer are scaled."""
+
+    def stretch(spec: ModelSpec, params: Params) -> ModelSpec:
+        rope = spec.stack.layers[0].rope
+        assert rope is not None
+        assert rope.scaling is not None
+        return with_rope(scaling=replace(rope.scaling, **changes))(spec, params)
+
+    return stretch
+
+
+def with_layers(**changes: Any) -> Defect:
+    """Change what every layer is told."""
+    return lambda spec, params: with_stack(
+        layers=tuple(replace(layer, **changes) for layer in spec.stack.layers)
+    )(spec, params)
+
+
+def with_experts(**changes: Any) -> Defect:
+    """Change how experts are chosen."""
+
+    def choose(spec: ModelSpec, params: Params) -> ModelSpec:
+        assert spec.stack.experts is not None
+        return with_stack(experts=replace(spec.stack.experts, **changes))(spec, params)
+
+    return choose
+
+
+def wider_window(spec: ModelSpec, _: Params) -> ModelSpec:
+    layers = tuple(
+        layer if layer.window is None else replace(layer, window=layer.window + 1)
+        for layer in spec.stack.layers
+    )
+    return replace(spec, stack=replace(spec.stack, layers=layers))
+
+
+def tiled_key_heads(spec: ModelSpec, params: Params) -> ModelSpec:
+    """Give query head h the key/value head h mod n, by renumbering the query heads."""
+    stack, group = spec.stack, spec.stack.n_heads // spec.stack.n_kv_heads
+    order = np.arange(stack.n_heads).reshape(-1, group).T.ravel()
+
+    def shuffle(weight: np.ndarray) -> np.ndarray:
+        heads = weight.T.reshape(-1, stack.n_heads, stack.head_dim)
+        return heads[:, order].reshape(weight.shape[1], -1)
+
+    source = params.sources["0.attn.q.weight"]
+    changed = replace(source, transform=shuffle)
+    params.sources = {**params.sources, "0.attn.q.weight": changed}
+    return spec
+
+
+SEEN_BY_CASE = {
+    "linear scaling dropped": ("llama-linear", with_rope(scaling=None)),
+    "dynamic scaling dropped": ("llama-dynamic-long", with_rope(scaling=None)),
+    "llama3 scaling dropped": ("llama-llama3", with_rope(scaling=None)),
+    "llama3 low factor": ("llama-llama3", with_scaling(low_factor=2.0)),
+    "llama3 high factor": ("llama-llama3", with_scaling(high_factor=8.0)),
+    "yarn factor computed": ("llama-yarn-explicit", with_scaling(attention_factor=1.1386)),
+    "yarn mscale dropped": ("llama-yarn-mscale", with_scaling(attention_factor=1.1386)),
+    "yarn rounded": ("llama-yarn-untruncated", with_scaling(truncate=True)),
+    "yarn not rounded": ("llama-yarn", with_scaling(truncate=False)),
+    "longrope changes over early": ("llama-longrope-short", with_scaling(original_positions=11)),
+    "longrope changes over late": ("llama-longrope-long", with_scaling(original_positions=20)),
+    "base of positions": ("llama", with_rope(base=20_000.0)),
+    "neighbouring pairs": ("llama", with_rope(adjacent=True)),
+    "key heads tiled": ("llama", tiled_key_heads),
+    "scale of d_model over heads": ("llama-mqa-biases-head-dim", with_stack(scale=5**-0.5)),
+    "window one wider": ("mistral-window", wider_window),
+    "window dropped": ("qwen2-window-on", with_layers(window=None)),
+    "window switched on": ("qwen2-window-off", with_layers(window=4)),
+    "router not renormalised": ("mixtral", with_experts(renormalise=False)),
+    "router renormalised": ("qwen2-moe", with_experts(renormalise=True)),
+    "one expert too many": ("mixtral", with_experts(n_chosen=3)),
+    "shared expert dropped": ("qwen2-moe", without("0.ffn.shared.up.weight")),
+    "query norm dropped": ("qwen3", without("0.attn.q_norm.weight")),
+    "key norm dropped": ("olmo2", without("0.attn.k_norm.weight")),
+    "positions in a layer without": (
+        "smollm3",
+        with_layers(rope=RopeSpec(2e6, 4)),
+    ),
+    "norm offset dropped": ("gemma", with_stack(norm_offset=0.0)),
+    "embedding not scaled": ("gemma", lambda spec, _: replace(spec, embed_scale=1.0)),
+    "no cap": ("gemma2", with_stack(softcap=None)),
+    "scale of the head width": ("gemma2", with_stack(scale=6**-0.5)),
+    "norm after attention dropped": ("gemma2", without("0.attn_out.weight")),
+    "scaled positions in windowed layers": (
+        "gemma3",
+        with_layers(rope=RopeSpec(900.0, 6, RopeScaling("linear", 4.0))),
+    ),
+    "norms without weight dropped": ("olmo", with_stack(plain_norms=())),
+    "clip dropped": ("olmo-clipped", with_stack(qkv_clip=None)),
+    "residual multiplier dropped": ("granite", with_stack(residual_scale=1.0)),
+    "attention multiplier dropped": ("granite", with_stack(scale=4**-0.5)),
+    "sink dropped": ("gpt-oss", without("0.attn.sinks")),
+    "router bias dropped": ("gpt-oss", without("0.ffn.router.bias")),
+    "bias of an expert dropped": ("gpt-oss", without("0.ffn.1.down.bias")),
+    "gate not clamped": ("gpt-oss", with_stack(clamped_gate=ClampedGate(1.5, 7.0))),
+    "gain of the gate": ("gpt-oss", with_stack(clamped_gate=ClampedGate(1.702, 0.5))),
+}
+
+
+@pytest.mark.parametrize("name", SEEN_BY_CASE)
+def test_defect_shows_in_the_case_made_for_it(name: str) -> None:
+    case, defect = SEEN_BY_CASE[name]
+    assert max(max(layers) for layers in _measure(defect, case).values()) > 30
 
 
 def _measure(defect: Defect, case: str = "bert-eps-tanh") -> dict[str, list[float]]:

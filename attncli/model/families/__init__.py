@@ -20,7 +20,25 @@ from attncli.model.spec import ModelSpec
 REGISTRY = {
     "attn-toy": "toy",
     "bert": "bert",
+    "gemma": "gemma",
+    "gemma2": "gemma2",
+    "gemma3": "multimodal",
+    "gemma3_text": "gemma3",
+    "gpt_oss": "gpt_oss",
+    "granite": "granite",
     "llama": "llama",
+    "llava": "multimodal",
+    "ministral": "ministral",
+    "mistral": "mistral",
+    "mistral3": "multimodal",
+    "mixtral": "mixtral",
+    "olmo": "olmo",
+    "olmo2": "olmo2",
+    "qwen2": "qwen2",
+    "qwen2_moe": "qwen_moe",
+    "qwen3": "qwen3",
+    "qwen3_moe": "qwen_moe",
+    "smollm3": "smollm3",
 }
 """`model_type` of a configuration to the module that knows the family."""
 
