@@ -178,7 +178,9 @@ def part_paths(path: Path) -> list[Path]:
         return [path]
     count = int(match["count"])
     present = {sibling.name for sibling in path.parent.glob(f"*-of-{match['count']}.gguf")}
-    names = [f"{match['stem']}-{number:05}-of-{match['count']}.gguf" for number in range(1, count + 1)]
+    names = [
+        f"{match['stem']}-{number:05}-of-{match['count']}.gguf" for number in range(1, count + 1)
+    ]
     missing = [name for name in names if name not in present]
     if missing or not names:
         raise ModelProblem(
@@ -186,4 +188,3 @@ def part_paths(path: Path) -> list[Path]:
             f"({listing(missing)}); download them into the same folder."
         )
     return [path.with_name(name) for name in names]
-

@@ -71,9 +71,7 @@ def head(n_tensors: int, n_pairs: int, version: int = 3) -> bytes:
     return b"GGUF" + struct.pack("<IQQ", version, n_tensors, n_pairs)
 
 
-def tensor(
-    name: str = "t", sizes: tuple[int, ...] = (4,), kind: int = 0, offset: int = 0
-) -> bytes:
+def tensor(name: str = "t", sizes: tuple[int, ...] = (4,), kind: int = 0, offset: int = 0) -> bytes:
     data = text(name) + struct.pack("<I", len(sizes)) + struct.pack(f"<{len(sizes)}Q", *sizes)
     return data + struct.pack("<IQ", kind, offset)
 

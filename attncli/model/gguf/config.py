@@ -103,9 +103,9 @@ def _same_everywhere(metadata: Metadata, key: str) -> Any:
     """
     value = metadata.get(key)
     if value is None and key == "attention.head_count_kv":
-        value = metadata.get("attention.head_count")
+        return metadata.count("attention.head_count")
     if not isinstance(value, list):
-        return metadata.number(key, value)
+        return metadata.number(key)
     if len(set(value)) != 1:
         raise ModelProblem(
             f"{metadata.path}: {metadata.architecture}.{key} differs from layer to layer, "

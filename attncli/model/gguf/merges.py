@@ -40,9 +40,7 @@ def merges_of(
     return list(zip(names[pairs[:, 0]].tolist(), names[pairs[:, 1]].tolist(), strict=True))
 
 
-def derive(
-    pieces: Sequence[str], scores: Float[Array, " piece"]
-) -> Int[Array, "merge two"]:
+def derive(pieces: Sequence[str], scores: Float[Array, " piece"]) -> Int[Array, "merge two"]:
     """Return the ids of both halves of every merge, best first."""
     ids = {piece: i for i, piece in enumerate(pieces)}
     found: list[tuple[int, int, int, int, int]] = []

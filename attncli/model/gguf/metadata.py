@@ -40,7 +40,7 @@ class Metadata:
         kind = values.get("general.type", "model")
         if kind != "model":
             raise ModelProblem(
-                f"{path}: holds a {kind}, not a model (general.type); give the model it is for."
+                f"{path}: not a model (its general.type is {kind}); give the model it belongs to."
             )
         self.architecture = self.text("general.architecture")
 
@@ -62,7 +62,7 @@ class Metadata:
             raise self._wrong(key, value, "one whole number above 0")
         return value
 
-    def number(self, key: str, default: float | None = None) -> float:
+    def number(self, key: str, default: int | float | None = None) -> int | float:
         """Return a number; those that the file has as float32 in their shortest decimal form."""
         value = self.get(key)
         value = default if value is None else value
@@ -109,7 +109,7 @@ class Metadata:
         )
 
 
-def shortest(value: float) -> float:
+def shortest(value: int | float) -> int | float:
     """Return the shortest decimal that is this float32 number: 1e-06 for 9.999999974752427e-07."""
     return value if isinstance(value, int) else float(str(np.float32(value)))
 

@@ -82,9 +82,7 @@ RULES = {
     "tekken": Rule((_TEKKEN,), whole_first=True),
     "gpt-4o": Rule((_O200K,)),
     "llama4": Rule((_O200K,)),
-    "deepseek-coder": Rule(
-        (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}")
-    ),
+    "deepseek-coder": Rule((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}")),
     "deepseek-v3": Rule((r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", _DEEPSEEK_WORDS)),
     "bloom": Rule((_BLOOM,)),
 }

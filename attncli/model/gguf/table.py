@@ -10,7 +10,13 @@ from typing import Any
 
 from attncli.model.gguf.architecture import HALVES, Architecture, by_group, by_head
 from attncli.model.gguf.metadata import Metadata
-from attncli.model.gguf.rotary import ROPE_FREQUENCIES, full_rotary, head_dim, partial_rotary, rotary
+from attncli.model.gguf.rotary import (
+    ROPE_FREQUENCIES,
+    full_rotary,
+    head_dim,
+    partial_rotary,
+    rotary,
+)
 
 _SIZES = {
     "embedding_length": "hidden_size",
@@ -106,7 +112,7 @@ def _gemma3(metadata: Metadata) -> dict[str, Any]:
     }
 
 
-def _query_scale(metadata: Metadata, layers_of_largest: int) -> float:
+def _query_scale(metadata: Metadata, layers_of_largest: int) -> int | float:
     """Return what 1/sqrt(…) scales the scores: the head's width, in the largest model d/heads."""
     if metadata.has("attention.scale"):
         return round(metadata.number("attention.scale") ** -2, 4)
