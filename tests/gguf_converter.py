@@ -26,7 +26,7 @@ PREFIXES = {
 }
 """What the names of a whole model begin with; "model." for all others."""
 SIZES = {
-    "embedding_length": ("hidden_size", "n_embd", "d_model"),
+    "embedding_length": ("hidden_size", "n_embd", "n_embed", "d_model"),
     "block_count": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
     "feed_forward_length": ("intermediate_size", "n_inner", "d_ff", "ffn_hidden_size"),
     "context_length": ("max_position_embeddings", "n_positions", "max_seq_len"),
@@ -82,7 +82,7 @@ def _value(
     heads = config.get("num_attention_heads") or config.get("n_head") or config.get("n_heads") or 0
     kv_heads = config.get("num_key_value_heads") or config.get("num_kv_heads") or heads
     role = name.rsplit(".", 1)[-1]
-    if architecture in ("llama", "granite") and role in ("attn_q", "attn_k"):
+    if architecture in ("llama", "granite", "olmo", "smollm3") and role in ("attn_q", "attn_k"):
         n = heads if role == "attn_q" else kv_heads
         halves = values.reshape(n, 2, -1, *values.shape[1:])
         values = halves.swapaxes(1, 2).reshape(values.shape)

@@ -1,4 +1,4 @@
-"""Real checkpoints: folders and files under .models/ at the root of the repository, which git ignores.
+"""Real checkpoints: folders and files under .models/ in the repository, which git ignores.
 
 .models/minilm    sentence-transformers/all-MiniLM-L6-v2: config.json, tokenizer.json,
                   model.safetensors (float32, 90.9 MB)

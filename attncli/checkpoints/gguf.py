@@ -38,10 +38,10 @@ class GgufFile:
             ModelProblem: a file is missing, cut short, or not sound; parts do not fit together.
         """
         self._path = path
-        self.parts = part_paths(path)
+        self._files = tuple(part_paths(path))
         self._maps: list[mmap.mmap] = []
         self._places: dict[str, tuple[int, GgufTensor]] = {}
-        headers = [self._open(part) for part in self.parts]
+        headers = [self._open(part) for part in self._files]
         self.metadata: Mapping[str, Value] = headers[0].metadata
         self.version = headers[0].version
         self._check_parts(headers)
@@ -54,6 +54,11 @@ class GgufFile:
     def path(self) -> Path:
         """The file that was asked for."""
         return self._path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file, or all parts of the model in order."""
+        return self._files
 
     @property
     def tensors(self) -> Mapping[str, TensorInfo]:
@@ -147,12 +152,12 @@ class GgufFile:
         count = headers[0].metadata.get(_COUNT, 1)
         if count != len(headers):
             raise ModelProblem(
-                f"{self.parts[0]}: part of a model in {count} files, but named as one of "
+                f"{self._files[0]}: part of a model in {count} files, but named as one of "
                 f"{len(headers)}; keep the names NAME-00001-of-0000N.gguf it came with."
             )
         if len(headers) == 1:
             return
-        for number, (path, header) in enumerate(zip(self.parts, headers, strict=True)):
+        for number, (path, header) in enumerate(zip(self._files, headers, strict=True)):
             said = header.metadata.get(_NUMBER), header.metadata.get(_COUNT)
             if said != (number, count):
                 raise ModelProblem(
@@ -162,7 +167,7 @@ class GgufFile:
         promised = headers[0].metadata.get(_TENSORS)
         if promised is not None and promised != len(self._places):
             raise ModelProblem(
-                f"{self.parts[0]}: promises {promised} tensors in all parts, they have "
+                f"{self._files[0]}: promises {promised} tensors in all parts, they have "
                 f"{len(self._places)}; a part is of another download."
             )
 

@@ -170,7 +170,7 @@ class _Parser:
         kind = self._uint32()
         if kind in _SCALARS:
             (value,) = self._numbers(_SCALARS[kind], 1).tolist()
-            return value  # type: ignore[no-any-return]
+            return value
         if kind == _STRING:
             return self._string(f"the value of {key}", MAX_STRING)
         if kind != _ARRAY:

@@ -77,6 +77,11 @@ class SafetensorsFile:
         return self._path
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """The file."""
+        return (self._path,)
+
+    @property
     def tensors(self) -> Mapping[str, TensorInfo]:
         """Tensors by name; a packed pair of values and scales counts as one."""
         return self._tensors

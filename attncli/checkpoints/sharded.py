@@ -47,12 +47,17 @@ class ShardedSafetensors:
         shards = {file: SafetensorsFile(index.parent / file) for file in files}
         self._shards = {name: shards[file] for name, file in names.items()}
         self._check(shards, names)
-        self.files = tuple(shard.path for shard in shards.values())
+        self._files = tuple(shard.path for shard in shards.values())
 
     @property
     def path(self) -> Path:
         """The index."""
         return self._path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file the index names."""
+        return self._files
 
     @property
     def tensors(self) -> Mapping[str, TensorInfo]:

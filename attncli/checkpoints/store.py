@@ -38,6 +38,10 @@ class TensorStore(Protocol):
         """The file (or folder) that messages name."""
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that holds tensors."""
+
+    @property
     def tensors(self) -> Mapping[str, TensorInfo]:
         """Every tensor by the name it has in the file."""
 

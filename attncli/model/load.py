@@ -91,8 +91,7 @@ class Model:
         if self.place.kind == "random":
             return None
         path = self.params.store.path
-        files = getattr(self.params.store, "files", (path,))
-        if len(files) > 1:
+        if len(self.params.store.files) > 1:
             return None
         if self.place.kind == "bundled":
             sums = (self.place.path / CHECKSUMS).read_text("ascii").splitlines()

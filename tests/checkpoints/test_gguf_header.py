@@ -1,4 +1,4 @@
-"""GGUF headers written byte by byte: read as meant, or refused with a reason; never anything else."""
+"""GGUF headers written byte by byte: read as meant, or refused with a reason."""
 
 from __future__ import annotations
 

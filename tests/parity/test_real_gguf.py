@@ -51,6 +51,8 @@ def test_weights_and_states_equal_transformers(name: str) -> None:
 
 def test_it_means_the_question() -> None:
     record = api.inspect(SENTENCE, str(gguf_file("smollm2")), head="22.2", query=["it"]).record()
-    row = dict(zip([t["text"].strip() for t in record["tokens"]], record["weights"][0]))
+    row = dict(
+        zip([t["text"].strip() for t in record["tokens"]], record["weights"][0], strict=True)
+    )
     assert row["question"] == pytest.approx(0.39, abs=0.01)
     assert row["student"] == pytest.approx(0.11, abs=0.01)

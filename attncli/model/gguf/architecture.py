@@ -56,8 +56,15 @@ class Architecture:
     """Tensors (last part) that the checkpoint stores as [input, output]."""
     consumed: frozenset[str] = frozenset()
     """Tensors that become configuration."""
+    names_if: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Names that hold instead when the file has this tensor."""
     norm_offset_included: bool = False
     """Norm weights hold the 1 that the family adds."""
+
+
+def has(metadata: Metadata, tensor: str) -> bool:
+    """Tell whether the file has a tensor whose presence is the only sign of something."""
+    return tensor in metadata.tensors
 
 
 def adjacent_to_halves(n_heads: Callable[[Sizes], int]) -> Order:

@@ -42,10 +42,14 @@ class GgufCheckpoint:
         self._file = file
         self._places: dict[str, _Place] = {}
         self._tensors: dict[str, TensorInfo] = {}
+        names = dict(architecture.names)
+        for sign, others in architecture.names_if.items():
+            if sign in file.tensors:
+                names |= others
         for tensor, info in file.tensors.items():
             if tensor in architecture.consumed:
                 continue
-            name, role = _rename(tensor, architecture.names)
+            name, role = _rename(tensor, names)
             place = _Place(
                 tensor,
                 self._order(tensor, role, architecture, sizes),
@@ -63,7 +67,7 @@ class GgufCheckpoint:
     @property
     def files(self) -> tuple[Path, ...]:
         """The file, or all its parts."""
-        return tuple(self._file.parts)
+        return self._file.files
 
     @property
     def tensors(self) -> Mapping[str, TensorInfo]:

@@ -22,8 +22,9 @@ _PURPOSE = "merges/1"
 def merges_of(
     path: Path, pieces: Sequence[str], scores: Float[Array, " piece"]
 ) -> list[tuple[str, str]]:
-    """Return all merges, best first; kept for the next run, because a quarter of a million take
-    a second.
+    """Return all merges, best first.
+
+    They are kept for the next run, because those of a quarter of a million pieces take a second.
 
     Args:
         path: the file the pieces are from.

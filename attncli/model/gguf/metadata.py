@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from attncli.checkpoints.gguf_header import Texts, Value
-from attncli.checkpoints.store import TensorInfo
+from attncli.checkpoints.gguf import GgufFile
+from attncli.checkpoints.gguf_header import Texts
 from attncli.errors import ModelProblem, listing
 
 NEUTRAL = frozenset(
@@ -26,21 +25,20 @@ NEUTRAL = frozenset(
 class Metadata:
     """The metadata of one file; remembers which keys of its architecture were read."""
 
-    def __init__(
-        self, path: Path, values: Mapping[str, Value], tensors: Mapping[str, TensorInfo]
-    ) -> None:
+    def __init__(self, file: GgufFile) -> None:
         """Take what the file holds.
 
         Raises:
             ModelProblem: the file is no model, or names no architecture.
         """
-        self.path, self._values = path, values
-        self.tensors = tensors
+        self.path, self._file = file.path, file
+        self._values, self.tensors = file.metadata, file.tensors
         self._read: set[str] = set()
-        kind = values.get("general.type", "model")
+        kind = self._values.get("general.type", "model")
         if kind != "model":
             raise ModelProblem(
-                f"{path}: not a model (its general.type is {kind}); give the model it belongs to."
+                f"{self.path}: not a model (its general.type is {kind}); give the model "
+                "it belongs to."
             )
         self.architecture = self.text("general.architecture")
 
@@ -88,6 +86,12 @@ class Metadata:
         if tensor not in self.tensors:
             raise ModelProblem(f"{self.path}: the tensor {tensor} is missing.")
         return self.tensors[tensor].shape[0]
+
+    def values(self, tensor: str) -> list[float]:
+        """Return a tensor of a few numbers that are configuration rather than weights."""
+        if tensor not in self.tensors:
+            raise ModelProblem(f"{self.path}: the tensor {tensor} is missing.")
+        return self._file.read(tensor).ravel().tolist()
 
     def finish(self, neutral: Collection[str]) -> None:
         """Refuse keys of the architecture that nobody read and that may change the numbers.

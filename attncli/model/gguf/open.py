@@ -33,7 +33,7 @@ def open_gguf(path: Path, resolve: Resolve) -> tuple[ModelSpec, Params, TextToke
             metadata and tensors do not fit the family.
     """
     file = GgufFile(path)
-    metadata = Metadata(path, file.metadata, file.tensors)
+    metadata = Metadata(file)
     architecture = find_architecture(metadata)
     config = ConfigReader(read_config(metadata, architecture), path)
     store = GgufCheckpoint(file, architecture, read_sizes(metadata))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from attncli.errors import ModelProblem
@@ -9,6 +10,8 @@ from attncli.model.gguf.metadata import Metadata
 
 ROPE_FREQUENCIES = "rope_freqs.weight"
 """Tensor of one divisor for each rotary pair, the same for all layers."""
+SHORT_DIVISORS, LONG_DIVISORS = "rope_factors_short.weight", "rope_factors_long.weight"
+"""Likewise for texts up to the length of the first training, and for longer ones."""
 
 
 def head_dim(metadata: Metadata) -> int:
@@ -29,7 +32,10 @@ def full_rotary(metadata: Metadata) -> dict[str, Any]:
 def partial_rotary(metadata: Metadata) -> dict[str, Any]:
     """Read the settings of a model that may turn a part of each head only."""
     width = head_dim(metadata)
-    part = metadata.count("rope.dimension_count", width) / width
+    turning = metadata.count("rope.dimension_count", width)
+    part = turning / width
+    if int(part * width) < turning:  # families round down
+        part = math.nextafter(part, 2)
     return {"partial_rotary_factor": part, **rotary(metadata)}
 
 
@@ -45,7 +51,7 @@ def _scaling(metadata: Metadata) -> dict[str, Any] | None:
     if kind is None and metadata.has("rope.scale_linear"):
         factor = metadata.number("rope.scale_linear")
         return None if factor == 1 else {"rope_type": "linear", "factor": factor}
-    if kind in (None, "none"):
+    if kind in (None, "none") or SHORT_DIVISORS in metadata.tensors:
         return None
     scaling = {"rope_type": kind, "factor": metadata.number("rope.scaling.factor")}
     if kind == "linear":
