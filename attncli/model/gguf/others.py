@@ -27,9 +27,13 @@ def _gpt2(metadata: Metadata) -> dict[str, Any]:
 
 def _falcon(metadata: Metadata) -> dict[str, Any]:
     metadata.expect("rope.dimension_count", head_dim(metadata))
-    new = has(metadata, "blk.0.attn_norm_2.weight")
     n_kv_heads = metadata.count("attention.head_count_kv")
+    two_norms = has(metadata, "blk.0.attn_norm_2.weight")
+    # groups of heads only occur in the newer kind, which has one norm or two
+    new = two_norms or 1 < n_kv_heads < metadata.count("attention.head_count")
+    found: dict[str, Any] = {"num_ln_in_parallel_attn": 2 if two_norms else 1} if new else {}
     return {
+        **found,
         **rotary(metadata),
         "new_decoder_architecture": new,
         "multi_query": n_kv_heads == 1,
@@ -175,6 +179,7 @@ OTHERS = {
         _falcon,
         neutral=frozenset({"context_length"}),
         orders={"attn_qkv": by_group},
+        names_if={"blk.0.attn_norm_2.weight": {"blk.{i}.attn_norm": "transformer.h.{i}.ln_mlp"}},
     ),
     "mpt": Architecture(
         "mpt",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,11 @@ EPS = "attention.layer_norm_epsilon"
 RMS = "attention.layer_norm_rms_epsilon"
 ROPE = "rope.freq_base"
 
-# the factor is that of the longer text: sqrt(1 + ln(24 / 6) / ln(6))
 LONGROPE = {
     RMS: 1e-5,
     "rope.dimension_count": 4,
     "rope.scaling.original_context_length": 6,
-    "rope.scaling.attn_factor": 1.3317264,
+    "rope.scaling.attn_factor": math.sqrt(1 + math.log(24 / 6) / math.log(6)),
 }
 
 # case, and what its converter writes beyond the sizes
@@ -96,6 +96,7 @@ CASES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "falcon": [
         ("falcon-7b", {EPS: 0.01, "attention.head_count_kv": 1}),
         ("falcon-40b", {EPS: 0.01}),
+        ("falcon-11b", {EPS: 0.01}),
     ],
     "mpt": [("mpt", {EPS: 0.01, "attention.max_alibi_bias": 8.0})],
     "t5": [
