@@ -96,7 +96,7 @@ CASES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "falcon": [
         ("falcon-7b", {EPS: 0.01, "attention.head_count_kv": 1}),
         ("falcon-40b", {EPS: 0.01}),
-        ("falcon-11b", {EPS: 0.01}),
+        ("falcon-11b", {EPS: 0.01, ROPE: 300.0}),
     ],
     "mpt": [("mpt", {EPS: 0.01, "attention.max_alibi_bias": 8.0})],
     "t5": [
