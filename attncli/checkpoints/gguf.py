@@ -40,11 +40,11 @@ class GgufFile:
         self._path = path
         self._files = tuple(part_paths(path))
         self._maps: list[mmap.mmap] = []
-        self._places: dict[str, tuple[int, GgufTensor]] = {}
         headers = [self._open(part) for part in self._files]
         self.metadata: Mapping[str, Value] = headers[0].metadata
         self.version = headers[0].version
         self._check_parts(headers)
+        self._places = self._join(headers)
         self._tensors = {
             name: TensorInfo(tensor.type, tensor.shape, tensor.n_bytes)
             for name, (_, tensor) in self._places.items()
@@ -137,15 +137,7 @@ class GgufFile:
         except OSError as problem:
             raise ModelProblem(f"{path}: cannot be read ({problem.strerror}).") from None
         self._maps.append(mapped)
-        header = read_header(path, memoryview(mapped))
-        twice = self._places.keys() & header.tensors.keys()
-        if twice:
-            raise ModelProblem(
-                f"{path}: tensors that an earlier part already holds: {listing(twice)}."
-            )
-        place = len(self._maps) - 1
-        self._places |= {name: (place, tensor) for name, tensor in header.tensors.items()}
-        return header
+        return read_header(path, memoryview(mapped))
 
     def _check_parts(self, headers: list[GgufHeader]) -> None:
         """Every part says which it is, of how many, and how many tensors all have."""
@@ -164,12 +156,25 @@ class GgufFile:
                     f"{path}: says it is part {said[0]} of {said[1]} (counted from 0), expected "
                     f"{number} of {count}; the files do not belong together."
                 )
-        promised = headers[0].metadata.get(_TENSORS)
-        if promised is not None and promised != len(self._places):
+
+    def _join(self, headers: list[GgufHeader]) -> dict[str, tuple[int, GgufTensor]]:
+        """Return part and place of every tensor."""
+        places: dict[str, tuple[int, GgufTensor]] = {}
+        for part, header in enumerate(headers):
+            twice = places.keys() & header.tensors.keys()
+            if twice:
+                raise ModelProblem(
+                    f"{self._files[part]}: tensors that an earlier part already holds: "
+                    f"{listing(twice)}."
+                )
+            places |= {name: (part, tensor) for name, tensor in header.tensors.items()}
+        promised = headers[0].metadata.get(_TENSORS, len(places))
+        if promised != len(places):
             raise ModelProblem(
                 f"{self._files[0]}: promises {promised} tensors in all parts, they have "
-                f"{len(self._places)}; a part is of another download."
+                f"{len(places)}; a part is of another download."
             )
+        return places
 
 
 def part_paths(path: Path) -> list[Path]:

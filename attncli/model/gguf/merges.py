@@ -16,7 +16,7 @@ from attncli.cache import file_key, read_entry, write_entry
 
 Array = np.ndarray
 
-_PURPOSE = "merges/1"
+_PURPOSE = "merges/2"
 
 
 def merges_of(
@@ -57,12 +57,13 @@ def derive(pieces: Sequence[str], scores: Float[Array, " piece"]) -> Int[Array, 
     table = np.array(found, np.int64).reshape(-1, 5)
     # highest score, then longest left half, then longest right half, then first piece
     order = np.lexsort((-table[:, 2], -table[:, 1], -scores[table[:, 0]]))
-    return table[order, 3:].astype(np.uint32)
+    return table[order, 3:].astype(np.int32)
 
 
 def _pairs(kept: bytes, n_pieces: int) -> Array | None:
     """Return kept pairs if they fit the vocabulary."""
     if len(kept) % 8:
         return None
-    pairs = np.frombuffer(kept, np.uint32).reshape(-1, 2)
-    return pairs if pairs.size == 0 or int(pairs.max()) < n_pieces else None
+    pairs = np.frombuffer(kept, np.int32).reshape(-1, 2)
+    fits = pairs.size == 0 or (pairs.min() >= 0 and pairs.max() < n_pieces)
+    return pairs if fits else None
