@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.toys import tiny_bert, write_folder
+import numpy as np
+
+from tests.gguf_converter import bytes_tokenizer
+from tests.ggufs import gguf_bytes
+from tests.toys import random_array, tiny_bert, write_folder
 
 COMMIT = "5d09c3f1a7e24b60f8c2d9e1b3a4c5d6e7f80912"
 
@@ -79,18 +82,32 @@ def ollama_model(
     return path
 
 
-def gguf(architecture: str = "llama", *, layers: int = 2, heads: Any = 4, kind: int = 3) -> bytes:
-    """Return a GGUF file without tensors: metadata as converters write it, then a vocabulary."""
-    pairs = [
-        _pair("general.architecture", 8, _text(architecture)),
-        _pair("general.name", 8, _text("tiny")),
-        _pair(f"{architecture}.block_count", 4, struct.pack("<I", layers)),
-        _heads(f"{architecture}.attention.head_count", heads),
-        _pair(f"{architecture}.rope.freq_base", 6, struct.pack("<f", 1e4)),
-        _pair("general.file_type", 4, struct.pack("<I", kind)),
-        _pair("tokenizer.ggml.tokens", 9, struct.pack("<IQ", 8, 2) + _text("a") + _text("b")),
-    ]
-    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) + b"".join(pairs)
+def gguf(architecture: str = "llama", *, layers: int = 2, heads: int = 2) -> bytes:
+    """Return a tiny GGUF model with random parameters, in the layout of Llama."""
+    d_model, d_ff, n_tokens = 8, 12, 300
+    metadata = {
+        "general.architecture": architecture,
+        f"{architecture}.embedding_length": d_model,
+        f"{architecture}.block_count": layers,
+        f"{architecture}.feed_forward_length": d_ff,
+        f"{architecture}.context_length": 64,
+        f"{architecture}.attention.head_count": heads,
+        f"{architecture}.attention.head_count_kv": heads,
+        f"{architecture}.attention.layer_norm_rms_epsilon": 1e-5,
+        **bytes_tokenizer(n_tokens),
+    }
+    shapes: dict[str, tuple[int, ...]] = {
+        "token_embd.weight": (n_tokens, d_model),
+        "output_norm.weight": (d_model,),
+    }
+    for i in range(layers):
+        shapes |= {f"blk.{i}.{norm}.weight": (d_model,) for norm in ("attn_norm", "ffn_norm")}
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            shapes[f"blk.{i}.{name}.weight"] = (d_model, d_model)
+        shapes |= {f"blk.{i}.{name}.weight": (d_ff, d_model) for name in ("ffn_gate", "ffn_up")}
+        shapes[f"blk.{i}.ffn_down.weight"] = (d_model, d_ff)
+    rng = np.random.default_rng(0)
+    return gguf_bytes(metadata, {n: random_array(rng, n, shape) for n, shape in shapes.items()})
 
 
 def package(site: Path, name: str, files: Mapping[str, bytes]) -> None:
@@ -105,17 +122,3 @@ def package(site: Path, name: str, files: Mapping[str, bytes]) -> None:
         quoted = f'"{path}"' if "," in path else path
         lines.append(f"{quoted},sha256=x,{len(data)}\n")
     (info / "RECORD").write_text("".join(lines) + f"{info.name}/RECORD,,\n")
-
-
-def _heads(key: str, heads: Any) -> bytes:
-    if isinstance(heads, int):
-        return _pair(key, 4, struct.pack("<I", heads))
-    return _pair(key, 9, struct.pack(f"<IQ{len(heads)}I", 4, len(heads), *heads))
-
-
-def _pair(key: str, kind: int, value: bytes) -> bytes:
-    return _text(key) + struct.pack("<I", kind) + value
-
-
-def _text(text: str) -> bytes:
-    return struct.pack("<Q", len(text.encode())) + text.encode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from attncli.analyses.models import size
-from attncli.checkpoints.peek import peek_gguf
+from attncli.checkpoints.gguf import GgufFile
+from attncli.checkpoints.store import TensorStore
 from attncli.errors import AttnError
 from attncli.model.load import open_folder, open_weights, resolve
 from attncli.model.locate import Place, all_places
 from attncli.model.locate.place import CONFIG, gguf_parts, missing_files, weight_files
+from attncli.model.spec import ModelSpec
 from attncli.results import Column, Table, count, document
 
 Array = np.ndarray
@@ -140,7 +142,7 @@ def _look_at(place: Place) -> ListedModel:
     if place.problem and not place.incomplete:
         # nothing is read through links that lead elsewhere
         return replace(row, problem=place.problem)
-    for look in (_with_size, _as_header) if place.kind == "gguf" else _LOOKS_AT_FOLDER:
+    for look in _LOOKS_AT_GGUF if place.kind == "gguf" else _LOOKS_AT_FOLDER:
         try:
             row = look(row, place)
         except AttnError as problem:
@@ -154,22 +156,26 @@ def _look_at(place: Place) -> ListedModel:
 
 def _as_header(row: ListedModel, place: Place) -> ListedModel:
     """Return the row with what a GGUF file says about itself."""
-    found = peek_gguf(place.path)
-    problem = _gguf_problem(found.architecture)
+    file = GgufFile(place.path)
+    family = file.metadata.get("general.architecture")
     return replace(
         row,
-        family=found.architecture,
-        layers=found.layers,
-        heads=found.heads,
-        format=f"gguf {found.storage}".strip(),
-        readable=not problem,
-        problem=problem,
+        family=family[:SHORT] if isinstance(family, str) else "",
+        layers=_first(file.metadata, f"{family}.block_count"),
+        heads=_first(file.metadata, f"{family}.attention.head_count"),
+        format=f"gguf {_usual_type(file)}".strip(),
     )
 
 
-def _gguf_problem(architecture: str) -> str:
-    """Say why a GGUF file of this architecture is not read, or return an empty string."""
-    return "this version of attn does not read GGUF"
+def _as_bound(row: ListedModel, place: Place) -> ListedModel:
+    """Return the row with what attn would compute with a GGUF file."""
+    from attncli.model.gguf.open import bind_gguf
+
+    file = GgufFile(place.path)
+    spec, _ = bind_gguf(file, resolve)
+    there = "tokenizer.ggml.model" in file.metadata
+    problem = "" if there else "no tokenizer in it"
+    return replace(_as_specified(row, spec), readable=there, problem=problem)
 
 
 def _with_size(row: ListedModel, place: Place) -> ListedModel:
@@ -205,35 +211,37 @@ def _as_stored(row: ListedModel, place: Place) -> ListedModel:
     problem = place.problem or missing_files(place.path)
     if problem:
         return replace(row, problem=problem)
-    bytes_of: Counter[str] = Counter()
-    for info in open_weights(place.path).tensors.values():
-        bytes_of[info.dtype] += info.n_bytes
-    usual = bytes_of.most_common(1)[0][0] if bytes_of else ""
+    usual = _usual_type(open_weights(place.path))
     return replace(row, format=f"safetensors {usual}".strip())
 
 
 def _as_resolved(row: ListedModel, place: Place) -> ListedModel:
     """Return the row with what attn would compute with."""
-    config, store = open_folder(place.path)
-    spec, params = resolve(config, store)
+    spec, _ = resolve(*open_folder(place.path))
     there = (place.path / "tokenizer.json").exists()
-    source = params.sources["0.attn.q.weight"]
-    return replace(
-        row,
-        family=spec.family,
-        layers=spec.stack.n_layers,
-        heads=spec.stack.n_heads,
-        format=f"safetensors {store.tensors[source.tensor].dtype}",
-        readable=there,
-        problem="" if there else "no tokenizer.json in it",
-    )
+    problem = "" if there else "no tokenizer.json in it"
+    return replace(_as_specified(row, spec), readable=there, problem=problem)
+
+
+def _as_specified(row: ListedModel, spec: ModelSpec) -> ListedModel:
+    stack = spec.stack
+    return replace(row, family=spec.family, layers=stack.n_layers, heads=stack.n_heads)
 
 
 _LOOKS_AT_FOLDER = (_with_size, _as_configured, _as_stored, _as_resolved)
+_LOOKS_AT_GGUF = (_with_size, _as_header, _as_bound)
 """Each adds to a row; the first problem ends it."""
 
 
-def _first(values: dict[str, Any], *keys: str) -> int | None:
+def _usual_type(store: TensorStore) -> str:
+    """Return the storage type of most bytes."""
+    bytes_of: Counter[str] = Counter()
+    for info in store.tensors.values():
+        bytes_of[info.dtype] += info.n_bytes
+    return bytes_of.most_common(1)[0][0] if bytes_of else ""
+
+
+def _first(values: Mapping[str, Any], *keys: str) -> int | None:
     found = (values.get(key) for key in keys)
     return next((v for v in found if type(v) is int and 0 < v < 1_000_000), None)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.safetensors import SafetensorsFile
+from attncli.checkpoints.sharded import ShardedSafetensors
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
 from attncli.model.checksum import Checksum
 from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
-from attncli.model.locate.place import WEIGHTS, gguf_parts
+from attncli.model.locate.place import INDEX, WEIGHTS
 from attncli.model.params import Params, bind
 from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
@@ -105,9 +107,8 @@ class Model:
 
     @property
     def _is_one_file(self) -> bool:
-        path = self.params.store.path
-        one = path.suffix != ".json" and len(gguf_parts(path)) == 1
-        return self.place.kind != "random" and one and path.is_file()
+        store = self.params.store
+        return self.place.kind != "random" and len(store.files) == 1 and store.path.is_file()
 
 
 def load(name: str | None = None) -> Model:
@@ -126,8 +127,6 @@ def load(name: str | None = None) -> Model:
         place = fetch_remote(place.name)
     if place.kind == "random":
         return _initialised(place)
-    if place.kind == "gguf":
-        raise ModelProblem(f"{place.path}: a GGUF file, which this version of attn does not read.")
     if place.kind == "npz":
         from attncli.model import initialise
 
@@ -135,6 +134,11 @@ def load(name: str | None = None) -> Model:
         return _assemble(
             place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer
         )
+    if place.kind == "gguf":
+        from attncli.model.gguf.open import open_gguf
+
+        spec, params, tokenizer = open_gguf(place.path, resolve)
+        return Model(place.name, spec, params, tokenizer, place, random=False)
     if not (place.path / "config.json").exists():
         found = listing(path.name for path in place.path.iterdir()) or "nothing"
         raise ModelProblem(
@@ -180,13 +184,24 @@ def _assemble(
     return Model(place.name, spec, params, tokenizer, place, random)
 
 
-def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params]:
+def resolve(
+    config: ConfigReader,
+    store: TensorStore,
+    adapt: Callable[[ModelSpec], ModelSpec] | None = None,
+) -> tuple[ModelSpec, Params]:
     """Read the spec of a configuration and find its parameters in a store.
+
+    Args:
+        config: the configuration.
+        store: the checkpoint.
+        adapt: changes the spec where the values of the store ask for it.
 
     Raises:
         ModelProblem: unknown family, unsupported configuration, tensors that do not fit it.
     """
     family, spec = read_spec(config)
+    if adapt is not None:
+        spec = adapt(spec)
     return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
 
 
@@ -217,7 +232,7 @@ def family_of(config: ConfigReader) -> Family:
     return find_family(model_type)
 
 
-def open_folder(folder: Path) -> tuple[ConfigReader, SafetensorsFile]:
+def open_folder(folder: Path) -> tuple[ConfigReader, TensorStore]:
     """Open configuration and weights of a folder; nothing is said about tensors before the config.
 
     Raises:
@@ -229,15 +244,23 @@ def open_folder(folder: Path) -> tuple[ConfigReader, SafetensorsFile]:
     return config, open_weights(folder)
 
 
-def open_weights(folder: Path) -> SafetensorsFile:
-    """Open the weights of a folder.
+def open_weights(folder: Path) -> TensorStore:
+    """Open the weights of a folder: one file, or several with an index.
 
     Raises:
-        ModelProblem: there are none, or only files that are never read.
+        ModelProblem: there are none, a part of them, or only files that are never read.
     """
     path = folder / WEIGHTS
     if path.exists():
         return SafetensorsFile(path)
+    if (folder / INDEX).exists():
+        return ShardedSafetensors(folder / INDEX)
+    parts = sorted(part.name for part in folder.glob("model-*-of-*.safetensors"))
+    if parts:
+        raise ModelProblem(
+            f"{folder}: {len(parts)} files such as {parts[0]} but no {INDEX}, which says what "
+            "each holds; download it into the same folder."
+        )
     pickled = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
     if pickled:
         raise ModelProblem(

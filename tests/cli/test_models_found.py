@@ -58,19 +58,19 @@ def test_models_of_every_store_are_listed_in_the_order_of_looking(
     home: Path, cache: Path, files, rows, tmp_path: Path, monkeypatch
 ) -> None:
     hub_repo(cache, "org/tiny", files)
-    hub_repo(cache, "org/tiny-GGUF", {"tiny.Q8_0.gguf": gguf(kind=7), "config.json": b"{}"})
+    hub_repo(cache, "org/tiny-GGUF", {"tiny.F32.gguf": gguf(), "config.json": b"{}"})
     store = home / ".ollama/models"
     ollama_model(store, gguf(), "registry.ollama.ai", "library", "llama3.2", "1b")
     for place in (".lmstudio/models/org/Repo/m.gguf", ".cache/llama.cpp/org_m.gguf"):
         (home / place).parent.mkdir(parents=True)
-        (home / place).write_bytes(gguf("qwen3", layers=28, heads=16, kind=15))
-    package(tmp_path / "site", "tiny-gguf", {"tiny/m.gguf": gguf(kind=1)})
+        (home / place).write_bytes(gguf("rwkv", layers=3, heads=4))
+    package(tmp_path / "site", "tiny-gguf", {"tiny/m.gguf": gguf()})
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
     found = rows()
     assert [(name, row["source"]) for name, row in found.items()] == [
         ("minilm", "bundled"),
         ("hub:org/tiny", "Hugging Face cache"),
-        ("hub:org/tiny-GGUF/tiny.Q8_0.gguf", "Hugging Face cache"),
+        ("hub:org/tiny-GGUF/tiny.F32.gguf", "Hugging Face cache"),
         ("ollama:llama3.2:1b", "Ollama"),
         ("lmstudio:org/Repo/m.gguf", "LM Studio"),
         ("llamacpp:org_m.gguf", "llama.cpp"),
@@ -81,9 +81,13 @@ def test_models_of_every_store_are_listed_in_the_order_of_looking(
     assert (tiny["readable"], tiny["problem"]) == (True, "")
     assert tiny["bytes"] == len(files["model.safetensors"])
     assert tiny["format"] == "safetensors F32"
-    qwen = found["lmstudio:org/Repo/m.gguf"]
-    assert (qwen["family"], qwen["layers"], qwen["heads"]) == ("qwen3", 28, 16)
-    assert (qwen["format"], qwen["bytes"]) == ("gguf Q4_K_M", len(gguf("qwen3")))
+    llama = found["ollama:llama3.2:1b"]
+    assert (llama["family"], llama["layers"], llama["heads"]) == ("Llama", 2, 2)
+    assert (llama["readable"], llama["format"]) == (True, "gguf F32")
+    assert llama["bytes"] == len(gguf())
+    other = found["lmstudio:org/Repo/m.gguf"]
+    assert (other["family"], other["layers"], other["heads"]) == ("rwkv", 3, 4)
+    assert "architecture 'rwkv' is not supported" in other["problem"]
 
 
 def test_every_name_of_the_list_is_taken_by_model(
@@ -91,6 +95,8 @@ def test_every_name_of_the_list_is_taken_by_model(
 ) -> None:
     hub_repo(cache, "org/tiny", files)
     shutil.copytree(home.parent / "made", home / ".lmstudio/models/org/tiny")
+    store = home / ".ollama/models"
+    ollama_model(store, gguf(), "registry.ollama.ai", "library", "llama3.2", "1b")
     for name, row in rows().items():
         ran = attn("tokens", "the dog", "-m", name, "--json")
         assert ran.code == 0, ran.err
@@ -194,8 +200,9 @@ def test_split_gguf_is_one_row_of_the_size_of_all_parts(home: Path, rows) -> Non
     folder.mkdir(parents=True)
     for part in (1, 2):
         (folder / f"m-0000{part}-of-00002.gguf").write_bytes(gguf())
-    found = [row for name, row in rows().items() if name.startswith("lmstudio:")]
-    assert [row["bytes"] for row in found] == [2 * len(gguf())]
+    (row,) = [row for name, row in rows().items() if name.startswith("lmstudio:")]
+    assert row["name"] == "lmstudio:org/Repo/m-00001-of-00002.gguf"
+    assert row["bytes"] == 2 * len(gguf())
 
 
 def test_table_shows_a_short_reason_on_one_line(
@@ -227,7 +234,7 @@ def test_broken_ollama_and_gguf_files_are_rows(home: Path, rows) -> None:
     ollama_model(store, gguf(), "registry.ollama.ai", "library", "gone", "latest").unlink()
     ollama_model(store, b"PK\3\4", "registry.ollama.ai", "library", "zip", "latest")
     found = rows()
-    assert "cut short" in found["ollama:cut:latest"]["problem"]
+    assert "GGUF" in found["ollama:cut:latest"]["problem"]
     assert "pull it again" in found["ollama:gone:latest"]["problem"]
     assert "not a GGUF file" in found["ollama:zip:latest"]["problem"]
 
