@@ -84,7 +84,7 @@ class TextTokenizer:
         """
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        self._tokenizer, self._own_notes = tokenizer, tuple(notes)
+        self._tokenizer, self.notes = tokenizer, tuple(notes)
         added = tokenizer.get_added_tokens_decoder()
         self._special_ids = {i for i, token in added.items() if token.special}
         self._unknown_id = _unknown_id(tokenizer)
@@ -200,7 +200,7 @@ class TextTokenizer:
         unknown = [
             token.text for token in tokens if token.id == self._unknown_id and not token.added
         ]
-        notes = [*self._own_notes]
+        notes = [*self.notes]
         if typed:
             notes.append(
                 f"control tokens typed in the text: {', '.join(dict.fromkeys(typed))} "

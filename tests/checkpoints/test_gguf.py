@@ -172,9 +172,7 @@ def test_missing_part_is_named(tmp_path: Path) -> None:
 
 def test_absurd_number_of_parts(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "m-00001-of-99999.gguf", {}, {})
-    with pytest.raises(
-        ModelProblem, match="99998 of the model's 99999 files are missing"
-    ) as caught:
+    with pytest.raises(ModelProblem, match="99998 of the model's 99999 files") as caught:
         GgufFile(path)
     assert len(str(caught.value)) < 600
 
@@ -222,4 +220,4 @@ def test_file_is_mapped_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(gguf.mmap, "mmap", watching)
     store = GgufFile(path)
     assert mapped == [1]
-    assert store.rows("t", [999]).base is not None  # a view of the mapping
+    assert store.rows("t", slice(999, 1000)).base is not None  # a view of the mapping

@@ -87,8 +87,24 @@ SPLITS = {
     "tekken": ["Don", "'t", "ĠITS", "'S", "Ġ", "1", "2", "3", "4", "Ġ-->ĊĊ", "Ġx"],
     "gpt-4o": ["Don't", "ĠITS'S", "Ġ", "123", "4", "Ġ-->ĊĊ", "Ġx"],
     "deepseek-v3": ["Don", "'t", "ĠITS", "'S", "Ġ", "123", "4", "Ġ-->ĊĊ", "Ġx"],
-    "deepseek-coder": ["Don", "'", "t", "ĠITS", "'", "S", "Ġ", "1", "2", "3", "4", "Ġ--", ">"]
-    + ["Ċ", "Ċ", "Ġx"],
+    "deepseek-coder": [
+        "Don",
+        "'",
+        "t",
+        "ĠITS",
+        "'",
+        "S",
+        "Ġ",
+        "1",
+        "2",
+        "3",
+        "4",
+        "Ġ--",
+        ">",
+        "Ċ",
+        "Ċ",
+        "Ġx",
+    ],
     "bloom": ["Don't", "ĠITS'S", "Ġ1234", "Ġ-->", "ĊĊ", "Ġx"],
 }
 
@@ -166,12 +182,15 @@ def test_sentencepiece_merges_by_score(tmp_path: Path) -> None:
 def test_gemma_merges_by_position_and_spells_runs_of_spaces(tmp_path: Path) -> None:
     tokens = ["<pad>", "<eos>", "<bos>", "<unk>", "  ", "ab", "bc", "a", "b", "c", SPACE]
     kinds = {0: CONTROL, 1: CONTROL, 2: CONTROL, 3: UNKNOWN, 4: USER}
-    keys: dict[str, Any] = {"bos_token_id": 2, "unknown_token_id": 3, "add_space_prefix": False}
-    # the scores say bc first, the file's order ab
-    scores = np.array([0, 0, 0, 0, -1000, -2, -1, -3, -4, -5, -6], np.float32)
-    gemma = build(
-        tmp_path, tokens, kinds, model="llama", architecture="gemma3", scores=scores, **keys
-    )
+    keys: dict[str, Any] = {
+        "model": "llama",
+        # they say bc first, the file's order ab
+        "scores": np.array([0, 0, 0, 0, -1000, -2, -1, -3, -4, -5, -6], np.float32),
+        "bos_token_id": 2,
+        "unknown_token_id": 3,
+        "add_space_prefix": False,
+    }
+    gemma = build(tmp_path, tokens, kinds, architecture="gemma3", **keys)
     assert pieces(gemma, "abc  a") == ["<bos>", "ab", "c", SPACE * 2, "a"]
     other = build(tmp_path, tokens, kinds, **keys)
     assert pieces(other, "abc") == ["<bos>", "a", "bc"]
