@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -26,8 +26,9 @@ class ModelCard:
     causal: bool
     dtype: str
     """Storage type of the attention weights: F32, F16, BF16, Q8."""
-    sha256: str | None
-    """Sum of the weights file; None for weights that are no file."""
+    sha256: str | Callable[[], str | None] | None
+    """Sum of the weights file, or what computes it when a record is made; None for weights that
+    are no file, or several."""
     source: str
     random: bool
     """True when any weight was initialised rather than trained: the numbers mean nothing."""
@@ -35,8 +36,12 @@ class ModelCard:
     """Which stack of an encoder-decoder the sizes are of; None for models with one stack."""
 
     def record(self) -> dict[str, Any]:
-        """Return the JSON form; models with one stack have no field `stack`."""
+        """Return the JSON form; it waits for the sum of the weights file.
+
+        Models with one stack have no field `stack`.
+        """
         fields = {name: getattr(self, name) for name in self.__slots__}
+        fields["sha256"] = self.sha256() if callable(self.sha256) else self.sha256
         return {name: value for name, value in fields.items() if name != "stack" or value}
 
     def headline(self, *, reads_source: bool = False) -> str:

@@ -75,11 +75,16 @@ class Encoded:
 class TextTokenizer:
     """Encodes one text at a time, without padding and without cutting."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Take a `tokenizers` object; its padding and truncation are switched off."""
+    def __init__(self, tokenizer: Tokenizer, notes: Sequence[str] = ()) -> None:
+        """Take a `tokenizers` object; its padding and truncation are switched off.
+
+        Args:
+            tokenizer: the object.
+            notes: what a reader of any text's tokens should know.
+        """
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        self._tokenizer = tokenizer
+        self._tokenizer, self.notes = tokenizer, tuple(notes)
         added = tokenizer.get_added_tokens_decoder()
         self._special_ids = {i for i, token in added.items() if token.special}
         self._unknown_id = _unknown_id(tokenizer)
@@ -200,7 +205,7 @@ class TextTokenizer:
         unknown = [
             token.text for token in tokens if token.id == self._unknown_id and not token.added
         ]
-        notes = []
+        notes = [*self.notes]
         if typed:
             notes.append(
                 f"control tokens typed in the text: {', '.join(dict.fromkeys(typed))} "

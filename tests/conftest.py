@@ -32,8 +32,24 @@ settings.register_profile(
 settings.load_profile("attn")
 
 
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder that holds no models."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plain_environment(monkeypatch: pytest.MonkeyPatch, empty_home: Path) -> None:
+    """Models of this machine are not found, nothing is downloaded or kept outside the tests."""
+    for name in list(os.environ):
+        if (
+            name.startswith(("HF_", "HUGGINGFACE_", "TRANSFORMERS_", "XDG_"))
+            or name == "LLAMA_CACHE"
+        ):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(empty_home))
+    monkeypatch.setenv("OLLAMA_MODELS", str(empty_home / "ollama"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("ATTN_MODEL", raising=False)

@@ -1,8 +1,10 @@
-"""Real checkpoints: folders under .models/ at the root of the repository, which git ignores.
+"""Real checkpoints: folders and files under .models/ in the repository, which git ignores.
 
 .models/minilm    sentence-transformers/all-MiniLM-L6-v2: config.json, tokenizer.json,
                   model.safetensors (float32, 90.9 MB)
 .models/mpnet     sentence-transformers/all-mpnet-base-v2: the same files (float32, 438 MB)
+.models/smollm2.gguf   SmolLM2-135M-Instruct, Q4_1 and Q8_0
+.models/gemma3.gguf    Gemma 3 270M, Q4_K_M
 """
 
 from __future__ import annotations
@@ -29,3 +31,11 @@ def checkpoint(name: str) -> Path:
     if missing:
         pytest.skip(f"no real checkpoint .models/{name} ({', '.join(missing)} missing)")
     return folder
+
+
+def gguf_file(name: str) -> Path:
+    """Return a real GGUF file, or skip the test that asked for it."""
+    path = MODELS / f"{name}.gguf"
+    if not path.is_file():
+        pytest.skip(f"no real checkpoint .models/{name}.gguf")
+    return path

@@ -1,20 +1,16 @@
-"""models: what a model is made of, in words and numbers, and which models there are."""
+"""models info: what a model is made of, in words and numbers."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttnError
 from attncli.model.forward import ENCODER
-from attncli.model.load import Model, load
-from attncli.model.locate import bundled_names
+from attncli.model.load import Model
 from attncli.results import RANDOM_NOTE, Column, ModelCard, Table, count, document
 
 Array = np.ndarray
@@ -121,110 +117,6 @@ class ModelInfo:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ListedModel:
-    """A model that was found, readable or not."""
-
-    name: str
-    family: str
-    layers: int | None
-    heads: int | None
-    n_bytes: int
-    format: str
-    readable: bool
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelList:
-    """The result of `attn models list`."""
-
-    models: tuple[ListedModel, ...]
-
-    @property
-    def random(self) -> bool:
-        """False: a list is no result of a model."""
-        return False
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Nothing to add."""
-        return ()
-
-    def headline(self) -> str:
-        """Say how many there are and what else -m takes."""
-        found = count(len(self.models), "model")
-        return f"{found} · -m also takes a folder, an .npz file, or random:d_model=64,heads=4"
-
-    def record(self) -> dict[str, Any]:
-        """Return the JSON document (schema attn.models.list)."""
-        models = [
-            {
-                "name": m.name,
-                "family": m.family,
-                "layers": m.layers,
-                "heads": m.heads,
-                "bytes": m.n_bytes,
-                "format": m.format,
-                "readable": m.readable,
-                "problem": m.problem,
-            }
-            for m in self.models
-        ]
-        return {**document("models.list", None), "models": models}
-
-    def tables(self) -> list[Table]:
-        """Return one row a model."""
-        columns = [
-            Column("name"),
-            Column("family"),
-            Column("layers", "int"),
-            Column("heads", "int"),
-            Column("size"),
-            Column("format"),
-            Column("readable"),
-        ]
-        rows = [
-            (m.name, m.family, m.layers, m.heads, size(m.n_bytes), m.format, m.problem or "yes")
-            for m in self.models
-        ]
-        return [Table("models", "", columns, rows)]
-
-    def tidy(self) -> Table:
-        """Return one row a model."""
-        columns = [
-            Column("name"),
-            Column("family"),
-            Column("layers", "int"),
-            Column("heads", "int"),
-            Column("bytes", "int"),
-            Column("format"),
-            Column("readable"),
-            Column("problem"),
-        ]
-        rows = [
-            (
-                m.name,
-                m.family,
-                m.layers,
-                m.heads,
-                m.n_bytes,
-                m.format,
-                str(m.readable).lower(),
-                m.problem,
-            )
-            for m in self.models
-        ]
-        return Table("models.list", "", columns, rows)
-
-    def arrays(self) -> dict[str, Array]:
-        """Return names and sizes."""
-        return {
-            "names": np.array([m.name for m in self.models]),
-            "bytes": np.array([m.n_bytes for m in self.models]),
-        }
-
-
 def describe_model(model: Model) -> ModelInfo:
     """Gather the resolved spec and the tensors of a model."""
     store, stack = model.params.store, model.spec.reader
@@ -268,29 +160,6 @@ def describe_model(model: Model) -> ModelInfo:
         facts["decoder"] = f"{shape}, reads the encoder's output"
     ignored = tuple(sorted(set(store.tensors) - used))
     return ModelInfo(model.card(), facts, tensors, ignored)
-
-
-def list_models() -> ModelList:
-    """Look at every model that can be found and whether attn reads it."""
-    return ModelList(tuple(_look_at(name) for name in bundled_names()))
-
-
-def _look_at(name: str) -> ListedModel:
-    try:
-        model = load(name)
-    except AttnError as problem:
-        return ListedModel(name, "", None, None, 0, "", readable=False, problem=str(problem))
-    path: Path = model.params.store.path
-    return ListedModel(
-        name=name,
-        family=model.spec.family,
-        layers=model.spec.reader.n_layers,
-        heads=model.spec.reader.n_heads,
-        n_bytes=path.stat().st_size,
-        format=f"{path.suffix.removeprefix('.')} {model.dtype}",
-        readable=True,
-        problem="",
-    )
 
 
 def _in_words(value: str | int | float | bool | None) -> str:

@@ -48,6 +48,11 @@ class ArrayStore:
         return self._path
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """The file."""
+        return (self._path,)
+
+    @property
     def tensors(self) -> Mapping[str, TensorInfo]:
         """Arrays by name."""
         return self._tensors

@@ -20,7 +20,8 @@ import numpy as np
 
 from attncli._shapes import Float, Int, Shaped
 from attncli.checkpoints import packed
-from attncli.checkpoints.store import FLOAT_TYPES, TensorInfo
+from attncli.checkpoints.refusals import refuse_other_files
+from attncli.checkpoints.store import TensorInfo
 from attncli.errors import ModelProblem
 
 Array = np.ndarray
@@ -40,7 +41,7 @@ ITEM_TYPES = {
     "U8": "|u1",
     "BOOL": "|b1",
 }
-FLOATS = FLOAT_TYPES - {"Q8"}
+FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 _WRITTEN_TYPES = {np.dtype(item).name: name for name, item in ITEM_TYPES.items() if name != "BF16"}
 
 
@@ -57,7 +58,7 @@ class SafetensorsFile:
         try:
             with path.open("rb") as file:
                 size = path.stat().st_size
-                _refuse_other_files(path, file.read(512), size)
+                refuse_other_files(path, file.read(512), size)
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as problem:
             raise ModelProblem(f"{path}: cannot be read ({problem.strerror}).") from None
@@ -74,6 +75,11 @@ class SafetensorsFile:
     def path(self) -> Path:
         """The file."""
         return self._path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file."""
+        return (self._path,)
 
     @property
     def tensors(self) -> Mapping[str, TensorInfo]:
@@ -143,21 +149,6 @@ class SafetensorsFile:
             )
         start, stop = scale["data_offsets"]
         return TensorInfo("Q8", info.shape, info.n_bytes + stop - start)
-
-
-def _refuse_other_files(path: Path, head: bytes, size: int) -> None:
-    """Name the usual reasons why a file under this name is no safetensors file."""
-    if size == 0:
-        raise ModelProblem(f"{path}: the file is empty (0 bytes). Download it again.")
-    if head.startswith(b"version https://git-lfs"):
-        raise ModelProblem(
-            f"{path}: a Git LFS pointer of {size} bytes, not the weights. "
-            "Run git lfs pull, or download the file."
-        )
-    if head.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise ModelProblem(
-            f"{path}: a web page of {size} bytes, not the weights. Download the file itself."
-        )
 
 
 def _read_header(

@@ -10,11 +10,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from attncli._shapes import Float, Int, Shaped
+from attncli.checkpoints.gguf_types import QUANTISED
 
 Array = np.ndarray
 
-FLOAT_TYPES = frozenset({"F64", "F32", "F16", "BF16", "Q8"})
-"""Storage types of numbers that can be parameters; Q8 are packed ones."""
+FLOAT_TYPES = frozenset({"F64", "F32", "F16", "BF16", "Q8"}) | QUANTISED
+"""Storage types of numbers that can be parameters; Q8 are attn's packed ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class TensorStore(Protocol):
     @property
     def path(self) -> Path:
         """The file (or folder) that messages name."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that holds tensors."""
 
     @property
     def tensors(self) -> Mapping[str, TensorInfo]:

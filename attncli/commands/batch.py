@@ -47,7 +47,13 @@ class Session:
     def load(self, name: str | None) -> Model:
         """Load the model."""
         model = load(name)
+        if self._format in ("json", "jsonl"):
+            model.prepare_sha256()
         self.say(f"{model.name}: {model.spec.family}, {model.dtype}, from {model.place.path}")
+        if self._format in ("json", "jsonl"):
+            # people see notes beside the numbers; programs may not look at them
+            for note in model.tokenizer.notes:
+                print_problem(note)
         return model
 
     def each(

@@ -1,4 +1,4 @@
-"""attn models: what models there are, what one is made of, packing, initialising."""
+"""attn models: what models there are, what one is made of, downloading, packing, initialising."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.callback(invoke_without_command=True)
 def models(context: typer.Context) -> None:
-    """List, describe, pack and initialise models."""
+    """List, describe, download, pack and initialise models."""
     if context.invoked_subcommand is None:
         list_()
 
@@ -28,8 +28,12 @@ def list_(
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ) -> None:
-    """List the models that can be named: family, size, format, and whether attn reads them."""
-    from attncli.analyses.models import list_models
+    """List the models on this machine: family, size, format, and whether attn reads them.
+
+    Looks at the bundled models, the Hugging Face cache, Ollama, LM Studio, llama.cpp and installed
+    packages. Only configurations and headers are read.
+    """
+    from attncli.analyses.model_list import list_models
     from attncli.commands.batch import Session
 
     session = Session(
@@ -58,6 +62,26 @@ def info(
         "models.info", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
     )
     session.deliver([describe_model(session.load(name))])
+
+
+@app.command("get", epilog="\b\nExample:\n  attn models get sentence-transformers/all-MiniLM-L6-v2")
+def get(
+    name: Annotated[str, typer.Argument(metavar="ORG/NAME", help="Model of the hub.")],
+    debug: options.Debug = False,
+) -> None:
+    """Download a model from the Hugging Face hub, and say where it is.
+
+    Only configuration, tokenizer and safetensors are fetched, into the cache that all programs
+    share; -m ORG/NAME then needs no network. HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE are
+    honoured.
+    """
+    from attncli.model.load import fetch_remote
+    from attncli.model.locate import hub_id
+    from attncli.outputs.sink import Sink, print_problem
+
+    place = fetch_remote(hub_id(name))
+    print_problem(f"{place.name} is there; try attn inspect -m {place.name} TEXT")
+    Sink().text(f"{place.path}\n")
 
 
 @app.command("verify", epilog="\b\nExample:\n  attn models verify minilm")

@@ -23,7 +23,8 @@ ModelName = Annotated[
         "--model",
         metavar="MODEL",
         envvar="ATTN_MODEL",
-        help="Bundled name, folder, .npz file, or random:d_model=64,heads=4,layers=1,seed=0.",
+        help="Name that `attn models` lists, folder, .gguf or .npz file, ORG/NAME of the Hugging "
+        "Face hub, or random:d_model=64,heads=4,layers=1,seed=0.",
         show_default="minilm",
     ),
 ]

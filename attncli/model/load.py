@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.safetensors import SafetensorsFile
+from attncli.checkpoints.sharded import ShardedSafetensors
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
+from attncli.model.checksum import Checksum
 from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate import RANDOM, Place, default_name, locate
+from attncli.model.locate.place import INDEX, WEIGHTS
 from attncli.model.params import Params, bind
 from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
@@ -20,7 +23,6 @@ from attncli.model.target import shift_right
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
 
-WEIGHTS = "model.safetensors"
 CHECKSUMS = "SHA256SUMS"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -36,6 +38,7 @@ class Model:
     place: Place
     random: bool
     """True when any weight was initialised rather than trained."""
+    _checksum: Checksum | None = field(default=None, init=False)
 
     @property
     def dtype(self) -> str:
@@ -58,7 +61,7 @@ class Model:
             kv_heads=stack.n_kv_heads,
             causal=stack.causal,
             dtype=self.dtype,
-            sha256=self._sha256(),
+            sha256=self.sha256,
             source="bundled" if self.place.kind == "bundled" else str(self.place.path),
             random=self.random,
             stack=None if self.spec.encoder is None else "decoder" if decoder else "encoder",
@@ -119,29 +122,48 @@ class Model:
                 )
         return encoded
 
-    def _sha256(self) -> str | None:
-        """Sum of the weights file; the bundled model's stands beside it (a test checks it)."""
-        if self.place.kind == "random":
-            return None
-        path = self.params.store.path
+    def sha256(self) -> str | None:
+        """Return the sum of the weights file, computed when first asked for.
+
+        None for weights that are no file, or several. The bundled model's stands beside it (a test
+        checks it).
+
+        Raises:
+            ModelProblem: the file cannot be read any more.
+        """
         if self.place.kind == "bundled":
             sums = (self.place.path / CHECKSUMS).read_text("ascii").splitlines()
-            return next(line.split()[0] for line in sums if line.endswith(path.name))
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return next(line.split()[0] for line in sums if line.endswith(WEIGHTS))
+        if self._checksum is None and self._is_one_file:
+            self._checksum = Checksum(self.params.store.path)
+        return self._checksum.result() if self._checksum is not None else None
+
+    def prepare_sha256(self) -> None:
+        """Begin to compute the sum in another thread, for a caller who will need it."""
+        if self.place.kind != "bundled" and self._is_one_file:
+            self._checksum = Checksum(self.params.store.path)
+            self._checksum.start()
+
+    @property
+    def _is_one_file(self) -> bool:
+        store = self.params.store
+        return self.place.kind != "random" and len(store.files) == 1 and store.path.is_file()
 
 
 def load(name: str | None = None) -> Model:
     """Load a model.
 
     Args:
-        name: a bundled name, a folder, an .npz file, `random:d_model=64,…`; None for the default.
+        name: what `-m` takes: a name that `attn models` lists, a folder or file, ORG/NAME of the
+            Hugging Face hub, `random:d_model=64,…`; None for the default.
 
     Raises:
-        ModelProblem: it cannot be read, or attn cannot compute it exactly.
+        ModelProblem: it is not found or fetched, cannot be read, or attn cannot compute it exactly.
         UsageProblem: a `random:` request that is not understood.
     """
     place = locate(name or default_name())
+    if place.kind == "remote":
+        place = fetch_remote(place.name)
     if place.kind == "random":
         return _initialised(place)
     if place.kind == "npz":
@@ -151,6 +173,11 @@ def load(name: str | None = None) -> Model:
         return _assemble(
             place, ConfigReader(values, place.path), ArrayStore(place.path, arrays), tokenizer
         )
+    if place.kind == "gguf":
+        from attncli.model.gguf.open import open_gguf
+
+        spec, params, tokenizer = open_gguf(place.path, resolve)
+        return Model(place.name, spec, params, tokenizer, place, random=False)
     if not (place.path / "config.json").exists():
         found = listing(path.name for path in place.path.iterdir()) or "nothing"
         raise ModelProblem(
@@ -158,6 +185,22 @@ def load(name: str | None = None) -> Model:
             f"{WEIGHTS}, found {found[:120]}."
         )
     return _assemble(place, *open_folder(place.path), None)
+
+
+def fetch_remote(repo: str) -> Place:
+    """Download a model from the hub, unless attn cannot compute what its config.json says.
+
+    Raises:
+        ModelProblem: it cannot be fetched or computed.
+    """
+    from attncli.model.locate.download import fetch
+
+    def check(path: Path) -> None:
+        config = ConfigReader.from_file(path)
+        refuse_quantised(config)
+        read_spec(config)
+
+    return fetch(repo, check)
 
 
 def _initialised(place: Place) -> Model:
@@ -180,16 +223,37 @@ def _assemble(
     return Model(place.name, spec, params, tokenizer, place, random)
 
 
-def resolve(config: ConfigReader, store: TensorStore) -> tuple[ModelSpec, Params]:
+def resolve(
+    config: ConfigReader,
+    store: TensorStore,
+    adapt: Callable[[ModelSpec], ModelSpec] | None = None,
+) -> tuple[ModelSpec, Params]:
     """Read the spec of a configuration and find its parameters in a store.
+
+    Args:
+        config: the configuration.
+        store: the checkpoint.
+        adapt: changes the spec where the values of the store ask for it.
 
     Raises:
         ModelProblem: unknown family, unsupported configuration, tensors that do not fit it.
     """
+    family, spec = read_spec(config)
+    if adapt is not None:
+        spec = adapt(spec)
+    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+
+
+def read_spec(config: ConfigReader) -> tuple[Family, ModelSpec]:
+    """Read what a configuration says: its family, and all the arithmetic needs.
+
+    Raises:
+        ModelProblem: unknown family, or a configuration attn cannot compute.
+    """
     family = family_of(config)
     spec = family.read_spec(config)
     config.finish()
-    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+    return family, spec
 
 
 def family_of(config: ConfigReader) -> Family:
@@ -207,7 +271,7 @@ def family_of(config: ConfigReader) -> Family:
     return find_family(model_type)
 
 
-def open_folder(folder: Path) -> tuple[ConfigReader, SafetensorsFile]:
+def open_folder(folder: Path) -> tuple[ConfigReader, TensorStore]:
     """Open configuration and weights of a folder; nothing is said about tensors before the config.
 
     Raises:
@@ -219,15 +283,23 @@ def open_folder(folder: Path) -> tuple[ConfigReader, SafetensorsFile]:
     return config, open_weights(folder)
 
 
-def open_weights(folder: Path) -> SafetensorsFile:
-    """Open the weights of a folder.
+def open_weights(folder: Path) -> TensorStore:
+    """Open the weights of a folder: one file, or several with an index.
 
     Raises:
-        ModelProblem: there are none, or only files that are never read.
+        ModelProblem: there are none, a part of them, or only files that are never read.
     """
     path = folder / WEIGHTS
     if path.exists():
         return SafetensorsFile(path)
+    if (folder / INDEX).exists():
+        return ShardedSafetensors(folder / INDEX)
+    parts = sorted(part.name for part in folder.glob("model-*-of-*.safetensors"))
+    if parts:
+        raise ModelProblem(
+            f"{folder}: {len(parts)} files such as {parts[0]} but no {INDEX}, which says what "
+            "each holds; download it into the same folder."
+        )
     pickled = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
     if pickled:
         raise ModelProblem(

@@ -17,9 +17,11 @@ import numpy as np
 
 from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import FLOATS, SafetensorsFile, write_safetensors
+from attncli.checkpoints.store import TensorStore
 from attncli.errors import ModelProblem
-from attncli.model.load import CHECKSUMS, WEIGHTS, open_folder, resolve
+from attncli.model.load import CHECKSUMS, open_folder, resolve
 from attncli.model.locate import locate
+from attncli.model.locate.place import WEIGHTS
 
 Array = np.ndarray
 Dtype = Literal["q8", "f16", "f32"]
@@ -73,7 +75,7 @@ def pack_model(source: Path, folder: Path, dtype: Dtype, *, overwrite: bool = Fa
         folder=folder,
         dtype=dtype,
         n_tensors=len(store.tensors),
-        bytes_before=store.path.stat().st_size,
+        bytes_before=sum(file.stat().st_size for file in store.files),
         bytes_after=target.stat().st_size,
         largest_error=_largest_error(store, SafetensorsFile(target)),
     )
@@ -92,7 +94,7 @@ def write_checksums(folder: Path) -> None:
 class _Packed(Mapping[str, Array]):
     """The tensors to write, made one at a time so that no whole model is in memory."""
 
-    def __init__(self, store: SafetensorsFile, dtype: Dtype) -> None:
+    def __init__(self, store: TensorStore, dtype: Dtype) -> None:
         self._store, self._dtype = store, dtype
         self._names: dict[str, str] = {}
         for name in store.tensors:
@@ -128,7 +130,7 @@ def _to_f16(path: Path, name: str, values: Array) -> Array:
     return values.astype(np.float16)
 
 
-def _largest_error(before: SafetensorsFile, after: SafetensorsFile) -> float:
+def _largest_error(before: TensorStore, after: TensorStore) -> float:
     largest = 0.0
     for name in before.tensors:
         a, b = before.read(name), after.read(name)

@@ -1,4 +1,4 @@
-"""models: what info and list say."""
+"""models info: what it says."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attncli.analyses import models
-from attncli.analyses.models import describe_model, list_models, size
-from attncli.errors import ModelProblem
+from attncli.analyses.models import describe_model, size
 from attncli.model.load import load
 
 
@@ -33,16 +31,6 @@ def test_table_shows_the_first_layer_for_all(bert_folder: Path) -> None:
     assert "0.attn.q.weight" in shown
     assert not any(name.startswith("1.") for name in shown)
     assert len(info.tidy().rows) == len(info.tensors) > len(shown)
-
-
-def test_model_that_cannot_be_read_is_listed_with_the_reason(monkeypatch) -> None:
-    def broken(name: str) -> None:
-        raise ModelProblem("model.safetensors: truncated.")
-
-    monkeypatch.setattr(models, "load", broken)
-    (listed,) = list_models().models
-    assert (listed.readable, listed.problem) == (False, "model.safetensors: truncated.")
-    assert list_models().tables()[0].rows[0][-1] == "model.safetensors: truncated."
 
 
 @pytest.mark.parametrize(

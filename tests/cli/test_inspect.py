@@ -161,3 +161,14 @@ def test_model_that_sees_only_the_past_masks_the_future(attn) -> None:
     ran = attn("inspect", "one two three", "-m", "random:causal=true,heads=2", "-H", "1", "--json")
     for query, row in enumerate(ran.document["scores"]):
         assert [score is None for score in row] == [key > query for key in range(len(row))]
+
+
+def test_sum_of_the_weights_is_begun_early_for_records_only(
+    attn, bert_folder: Path, monkeypatch
+) -> None:
+    begun = []
+    monkeypatch.setattr("attncli.model.checksum.Checksum.start", lambda self: begun.append(self))
+    assert attn("inspect", "the dog", "-m", str(bert_folder)).code == 0
+    assert begun == []
+    assert attn("inspect", "the dog", "-m", str(bert_folder), "--json").document["model"]["sha256"]
+    assert len(begun) == 1

@@ -19,8 +19,9 @@ def check(command: str, ran) -> dict:
 
 
 def test_list_names_the_bundled_model(attn) -> None:
-    (listed,) = check("models.list", attn("models", "list", "--json"))["models"]
+    listed = check("models.list", attn("models", "list", "--json"))["models"][0]
     assert (listed["name"], listed["layers"], listed["heads"]) == ("minilm", 6, 12)
+    assert (listed["source"], listed["family"]) == ("bundled", "BERT")
     assert listed["readable"] is True
     assert attn("models").out == attn("models", "list").out
     assert "minilm" in attn("models").out

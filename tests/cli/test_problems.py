@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attncli import __version__
-from attncli.analyses import models as models_analysis
+from attncli.analyses import model_list as models_analysis
 from tests.seq2seq import seq2seq
 
 COMMANDS = [
@@ -43,7 +43,7 @@ COMMANDS = [
         (["hi", "--heat"], 2, "No such option: --heat"),
         (["hi", "-q"], 2, "requires an argument"),
         (["hi", "-m", "minilmm"], 1, "Did you mean minilm?"),
-        (["hi", "-m", "absent/folder"], 1, "absent/folder: no such model or path"),
+        (["hi", "-m", "absent/folder"], 1, "absent/folder: no such path or model on this machine"),
         (["hi", "-m", "random:d_model=7,heads=2"], 2, "7 does not divide by 2 heads"),
         (["hi", "-m", "random:depth=3"], 2, "'depth=3' not understood"),
         (["word " * 600], 1, "602 tokens, minilm takes at most 512"),

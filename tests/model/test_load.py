@@ -58,7 +58,7 @@ def test_card_says_what_was_loaded(bert_folder: Path) -> None:
     assert (card.name, card.family, card.layers, card.heads) == ("tiny", "BERT", 2, 3)
     assert (card.dtype, card.causal, card.random) == ("F32", False, False)
     weights = (bert_folder / "model.safetensors").read_bytes()
-    assert card.sha256 == hashlib.sha256(weights).hexdigest()
+    assert card.record()["sha256"] == hashlib.sha256(weights).hexdigest()
 
 
 def test_bundled_files_have_the_sums_that_stand_beside_them(minilm: Model) -> None:
@@ -68,7 +68,7 @@ def test_bundled_files_have_the_sums_that_stand_beside_them(minilm: Model) -> No
     for name, digest in sums.items():
         content = (BUNDLED / "minilm" / name).read_bytes()
         assert hashlib.sha256(content).hexdigest() == digest
-    assert minilm.card().sha256 == sums["model.safetensors"]
+    assert minilm.sha256() == sums["model.safetensors"]
 
 
 def test_environment_chooses_the_default_model(
@@ -100,9 +100,9 @@ def test_unknown_name_lists_what_there_is_and_suggests() -> None:
 
 
 def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ModelProblem, match=r"model\.gguf: not a model that attn reads"):
-        load(str(tmp_path / "model.gguf"))
+    (tmp_path / "model.onnx").write_bytes(b"weights")
+    with pytest.raises(ModelProblem, match=r"model\.onnx: not a model that attn reads"):
+        load(str(tmp_path / "model.onnx"))
 
 
 def test_bundled_name_wins_over_a_folder_of_that_name(

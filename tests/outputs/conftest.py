@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from attncli import api
-from attncli.analyses.models import describe_model, list_models
+from attncli.analyses.model_list import list_models
+from attncli.analyses.models import describe_model
 from attncli.model.load import load
 from tests.outputs.streams import Stream
 from tests.seq2seq import SOURCE, TARGET, seq2seq

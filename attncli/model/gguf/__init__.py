@@ -1,0 +1,1 @@
+"""GGUF files as models: metadata to a configuration, tensors to a family's names, tokenizer."""
