@@ -150,8 +150,10 @@ class _Parser:
 
     def _version(self) -> int:
         head = bytes(self._data[:8])
-        if len(head) < 8 or head[:4] != MAGIC:
+        if head[:4] != MAGIC:
             raise ModelProblem(f"{self._path}: not a GGUF file (it begins with {head[:4]!r}).")
+        if len(head) < 8:
+            raise self._cut_short()
         version = int(_UINT32.unpack_from(head, 4)[0])
         if version not in VERSIONS:
             if int.from_bytes(head[4:8], "big") in VERSIONS:

@@ -100,9 +100,9 @@ def test_unknown_name_lists_what_there_is_and_suggests() -> None:
 
 
 def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ModelProblem, match=r"model\.gguf: not a model that attn reads"):
-        load(str(tmp_path / "model.gguf"))
+    (tmp_path / "model.onnx").write_bytes(b"GGUF")
+    with pytest.raises(ModelProblem, match=r"model\.onnx: not a model that attn reads"):
+        load(str(tmp_path / "model.onnx"))
 
 
 def test_bundled_name_wins_over_a_folder_of_that_name(
