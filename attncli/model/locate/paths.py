@@ -67,7 +67,7 @@ def _folder(name: str, path: Path) -> Place:
     real = path.resolve()
     found = ggufs(entries(path))
     if found and not (path / CONFIG).exists():
-        files = [Place(file.name.removesuffix(".gguf"), "gguf", file) for file in found]
+        files = [Place(real.name, "gguf", file) for file in found]
         chosen = only(name, files)
         assert chosen is not None
         return chosen

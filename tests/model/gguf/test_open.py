@@ -56,7 +56,7 @@ def test_file_and_its_folder_are_the_same_model(model: Path) -> None:
     assert (by_file.name, by_folder.name) == ("small", "models")
     assert by_folder.place.kind == "gguf"
     assert by_folder.place.path == model
-    assert by_file.card().sha256 == by_folder.card().sha256
+    assert by_file.sha256() == by_folder.sha256()
     assert by_file.card().dtype == "F32"
 
 
@@ -67,7 +67,7 @@ def test_image_encoder_beside_a_model_is_passed_over(model: Path) -> None:
 
 def test_one_of_several_must_be_named(model: Path) -> None:
     model.with_name("other.gguf").write_bytes(model.read_bytes())
-    with pytest.raises(ModelProblem, match=r"2 GGUF models; .*other\.gguf, small\.gguf"):
+    with pytest.raises(ModelProblem, match=r"2 models.*other\.gguf, .*small\.gguf"):
         load(str(model.parent))
 
 
@@ -91,7 +91,7 @@ def test_parts_give_the_numbers_of_the_whole(model: Path, tmp_path: Path) -> Non
         split = load(str(tmp_path / name))
         assert split.encode(TEXT).ids == ids
         np.testing.assert_array_equal(record(split.spec, split.params, ids).weights, expected)
-        assert split.card().sha256 is None
+        assert split.sha256() is None
     (tmp_path / "parts" / "m-00002-of-00003.gguf").unlink()
     with pytest.raises(ModelProblem, match=r"files are missing \(m-00002-of-00003\.gguf\)"):
         load(str(tmp_path / "parts"))
