@@ -74,7 +74,7 @@ def _row(result: Inspection) -> Table:
         weight, share = float(result.weights[0, j]), float(result.contributions[0, j])
         unit = result.key_units[key]
         rows.append([unit.tokens[0], unit.shown(), *score, weight, weight, share])
-    query = display(result.query_units[result.queries[0]].text)
+    query = display(result.query_units[result.queries[0]].text.strip())
     where = " in the target text" if result.sides.is_cross else ""
     title = f"from “{query}”{where}: weights are fractions{_sums_note(result)}"
     importance = [float(value) for value in result.weights[0]]
