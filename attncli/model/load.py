@@ -23,6 +23,11 @@ from attncli.model.target import shift_right
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
 
+UNTOLD_WINDOW = 4_096
+WINDOW_NOTE = (
+    "a GGUF file may not say that a model has a sliding window (the first Mistral and StarCoder2 "
+    f"have one of {UNTOLD_WINDOW:,} tokens): if this one has, attention to farther tokens is not its own"
+)
 CHECKSUMS = "SHA256SUMS"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -74,6 +79,8 @@ class Model:
             InputProblem: empty text, too many tokens, or a token without a row in the embedding.
         """
         encoded = self.tokenizer.encode(text, literal_specials=literal_specials)
+        if self.place.kind == "gguf" and len(encoded.tokens) > UNTOLD_WINDOW:
+            encoded = replace(encoded, notes=(*encoded.notes, WINDOW_NOTE))
         return self._checked(encoded, "text")
 
     def encode_target(self, text: str, *, literal_specials: bool = False) -> Encoded:
