@@ -25,9 +25,8 @@ from attncli.tokenize import Encoded, TextTokenizer
 
 UNTOLD_WINDOW = 4_096
 WINDOW_NOTE = (
-    "a GGUF file may not say that a model has a sliding window (the first Mistral and StarCoder2 "
-    f"have one of {UNTOLD_WINDOW:,} tokens): if this one has, attention to farther tokens is not "
-    "its own"
+    "a GGUF file may not say that a model has a sliding window; if this one has (4,096 tokens are "
+    "usual), its attention to farther tokens is not its own"
 )
 CHECKSUMS = "SHA256SUMS"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
