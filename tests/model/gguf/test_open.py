@@ -193,3 +193,12 @@ def test_refusal_is_one_line_and_no_output(tmp_path: Path, model: Path) -> None:
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
     assert "the download may be incomplete" in result.stderr
+
+
+def test_long_text_says_that_a_window_may_be_missing(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load(str(model))
+    assert loaded.encode("a b").notes == loaded.tokenizer.encode("a b").notes
+    monkeypatch.setattr("attncli.model.load.UNTOLD_WINDOW", 1)
+    assert "sliding window" in loaded.encode("a b").notes[-1]
