@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attncli.commands import options
+from attncli.commands.writing import writes
+
+if TYPE_CHECKING:
+    from attncli.commands.batch import Session
 
 
+@writes("compare")
 def compare(
+    session: Session,
     texts: options.Texts = None,
     word: Annotated[
         str | None,
@@ -35,13 +41,7 @@ def compare(
     head: options.Head = None,
     by: options.Measure = "contribution",
     literal_specials: options.LiteralSpecials = False,
-    format_: options.OutputFormat = "table",
-    json: options.Json = False,
-    output: options.Output = None,
     file: options.File = None,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> None:
     """Set one word in several contexts side by side: how alike it stays, what it reads in each.
 
@@ -49,12 +49,8 @@ def compare(
     choose whose attention from the word is compared.
     """
     from attncli import api
-    from attncli.commands.batch import Session
     from attncli.inputs import read_inputs
 
-    session = Session(
-        "compare", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
-    )
     loaded = session.load(model)
     inputs = read_inputs(texts or [], file)
     result = api.compare(

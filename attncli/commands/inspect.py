@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attncli.commands import options
+from attncli.commands.writing import writes
+
+if TYPE_CHECKING:
+    from attncli.commands.batch import Session
 
 
+@writes("inspect")
 def inspect(
+    session: Session,
     texts: options.Texts = None,
     model: options.ModelName = None,
     target: options.Target = None,
@@ -20,13 +28,7 @@ def inspect(
     words: options.Words = False,
     special: options.Specials = "show",
     literal_specials: options.LiteralSpecials = False,
-    format_: options.OutputFormat = "table",
-    json: options.Json = False,
-    output: options.Output = None,
     file: options.File = None,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> None:
     """Show what each token attends to: weights, scores of one head, top keys, telling heads, shift.
 
@@ -35,11 +37,7 @@ def inspect(
     with --target how its decoder reads the source.
     """
     from attncli import api
-    from attncli.commands.batch import Session
 
-    session = Session(
-        "inspect", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
-    )
     loaded = session.load(model)
     session.each(
         loaded,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from attncli.commands import options
+from attncli.commands.writing import writes
+
+if TYPE_CHECKING:
+    from attncli.commands.batch import Session
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -20,13 +24,9 @@ def models(context: typer.Context) -> None:
 
 
 @app.command("list", epilog="\b\nExample:\n  attn models list --json")
+@writes("models.list")
 def list_(
-    format_: options.OutputFormat = "table",
-    json: options.Json = False,
-    output: options.Output = None,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    session: Session,
 ) -> None:
     """List the models on this machine: family, size, format, and whether attn reads them.
 
@@ -34,33 +34,21 @@ def list_(
     packages. Only configurations and headers are read.
     """
     from attncli.analyses.model_list import list_models
-    from attncli.commands.batch import Session
 
-    session = Session(
-        "models.list", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
-    )
     session.deliver([list_models()])
 
 
 @app.command("info", epilog="\b\nExample:\n  attn models info minilm")
+@writes("models.info")
 def info(
+    session: Session,
     name: Annotated[
         str | None, typer.Argument(metavar="[MODEL]", help="As for --model.", show_default="minilm")
     ] = None,
-    format_: options.OutputFormat = "table",
-    json: options.Json = False,
-    output: options.Output = None,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> None:
     """Describe a model: sizes, scale, norms, tensors, memory needed."""
     from attncli.analyses.models import describe_model
-    from attncli.commands.batch import Session
 
-    session = Session(
-        "models.info", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
-    )
     session.deliver([describe_model(session.load(name))])
 
 
@@ -85,7 +73,9 @@ def get(
 
 
 @app.command("verify", epilog="\b\nExample:\n  attn models verify minilm")
+@writes("models.verify")
 def verify(
+    session: Session,
     name: Annotated[
         str | None, typer.Argument(metavar="[MODEL]", help="As for --model.", show_default="minilm")
     ] = None,
@@ -93,28 +83,13 @@ def verify(
         str | None,
         typer.Option("--text", metavar="TEXT", help="Text to run.", show_default="a sentence"),
     ] = None,
-    format_: options.OutputFormat = "table",
-    json: options.Json = False,
-    output: options.Output = None,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> None:
     """Check on your own model that every number follows from those before it; exit 1 if not.
 
     With torch and transformers installed (attncli[torch]) every layer is compared with them too.
     """
     from attncli.analyses.verify import verify_model
-    from attncli.commands.batch import Session
 
-    session = Session(
-        "models.verify",
-        format_=format_,
-        json=json,
-        output=output,
-        no_color=no_color,
-        verbose=verbose,
-    )
     result = verify_model(session.load(name), text)
     session.deliver([result])
     if not result.passed:
