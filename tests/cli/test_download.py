@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -254,6 +255,7 @@ def test_progress_is_shown_on_a_terminal_only(run, hub: Hub, tmp_path: Path) -> 
     arguments = [sys.executable, "-m", "attncli", "models", "get", "org/tiny"]
     settings = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0"}
     terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 80))
     environment = process_environment(**settings, NO_PROXY="127.0.0.1")
     with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=end) as ran:
         os.close(end)
