@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attncli.model.load import Model, load
-from attncli.selection import By, Reduce, Special, View, choose_heads
+from attncli.selection import Attention, By, Reduce, Special, View, choose_heads
 
 if TYPE_CHECKING:
     from attncli.analyses.comparison import Comparison
@@ -26,6 +26,8 @@ def inspect(
     text: str,
     model: Model | str | None = None,
     *,
+    target: str | None = None,
+    attention: Attention | None = None,
     layer: str | int | None = None,
     head: str | int | None = None,
     reduce: Reduce = "mean",
@@ -44,6 +46,9 @@ def inspect(
     Args:
         text: one text, as typed.
         model: a loaded model, a name or path, or None for the default.
+        target: text for the decoder of an encoder-decoder; `text` is then its source.
+        attention: of an encoder-decoder, `encoder`, or with a target `cross` (target reads source)
+            or `self` (within the target); None for `cross` with a target, else `encoder`.
         layer: `3`, `-1`, `0-2`, `all`; None for all.
         head: likewise, or `3.1` for layer 3, head 1.
         reduce: how several heads become one matrix of weights.
@@ -61,17 +66,24 @@ def inspect(
         AttnError: the model cannot be read, the text not taken, or a choice does not fit.
     """
     from attncli.analyses.inspect import inspect_text
+    from attncli.analyses.sides import choose_attention, stack_of
 
     loaded = _loaded(model)
-    stack = loaded.spec.stack
+    attention = choose_attention(loaded, attention, has_target=target is not None)
+    stack = stack_of(loaded.spec, attention)
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads, reduce)
     view = View(by=by, special=special, words=words, top=top)
     encoded = loaded.encode(text, literal_specials=literal_specials)
+    decoded = (
+        None if target is None else loaded.encode_target(target, literal_specials=literal_specials)
+    )
     return inspect_text(
         loaded,
         encoded,
         heads,
         view,
+        target=decoded,
+        attention=attention,
         query=_names(query),
         key=_names(key),
         every_head=every_head,
@@ -107,7 +119,7 @@ def compare(
     from attncli.analyses.compare import compare_texts
 
     loaded = _loaded(model)
-    stack = loaded.spec.stack
+    stack = loaded.spec.reader
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads)
     encoded = [loaded.encode(text, literal_specials=literal_specials) for text in texts]
     return compare_texts(loaded, encoded, heads, View(by=by), word=word, to=_names(to))

@@ -27,8 +27,19 @@ app = typer.Typer(
     epilog='\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"',
 )
 
+TERMS = """\b
+Terms:
+  score         scaled q·k, before the softmax
+  weight        softmax of the scores: where a head looks, a fraction
+  contribution  what a key carries to the query: length of weight · value, a share
+  sinks         weight on special tokens such as [CLS], where heads rest
+  telling head  the head whose weight most exceeds what it gives by position alone
+  shift         cosine of a token to its own embedding, layer by layer
+
+"""
+
 app.command(
-    epilog='\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"'
+    epilog=TERMS + '\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"'
     '\n  attn inspect "The dog ate because it was hungry" -H 3.1 --query it'
     "\n  cat lines.txt | attn inspect --json | jq -c .top"
 )(inspect)

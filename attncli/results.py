@@ -32,16 +32,28 @@ class ModelCard:
     source: str
     random: bool
     """True when any weight was initialised rather than trained: the numbers mean nothing."""
+    stack: Literal["encoder", "decoder"] | None = None
+    """Which stack of an encoder-decoder the sizes are of; None for models with one stack."""
 
     def record(self) -> dict[str, Any]:
-        """Return the JSON form; it waits for the sum of the weights file."""
-        record = {name: getattr(self, name) for name in self.__slots__}
-        return record | {"sha256": self.sha256() if callable(self.sha256) else self.sha256}
+        """Return the JSON form; it waits for the sum of the weights file.
 
-    def headline(self) -> str:
-        """Say in words which model it is."""
+        Models with one stack have no field `stack`.
+        """
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields["sha256"] = self.sha256() if callable(self.sha256) else self.sha256
+        return {name: value for name, value in fields.items() if name != "stack" or value}
+
+    def headline(self, *, reads_source: bool = False) -> str:
+        """Say in words which model it is.
+
+        Args:
+            reads_source: what is shown is a decoder's attention to the source text.
+        """
         direction = "sees only what came before" if self.causal else "sees both ways"
+        direction = "reads the source text" if reads_source else direction
         shape = f"{count(self.layers, 'layer')} × {count(self.heads, 'head')}"
+        shape = shape if self.stack is None else f"{self.stack} of {shape}"
         return f"{self.name} · {self.family} · {shape} · {direction}"
 
 
@@ -88,6 +100,8 @@ class Table:
     rows: Sequence[Sequence[Any]]
     important: Sequence[float] = ()
     """One number a row; where not all rows fit, those with the largest are shown."""
+    importance: str = ""
+    """What the important rows have, such as "the largest weights"."""
     hint: str = ""
     """How to see rows that were left out."""
 
@@ -106,6 +120,8 @@ class Matrix:
     digits: int = 2
     hint: str = ""
     """How to see a matrix that was left out because it does not fit."""
+    sides: str = "rows query, columns key"
+    """What rows and columns are."""
 
 
 @runtime_checkable

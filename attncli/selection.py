@@ -15,6 +15,9 @@ from attncli.words import same_form, split_words
 Reduce = Literal["mean", "max"]
 By = Literal["contribution", "weight"]
 Special = Literal["show", "fold", "hide"]
+Attention = Literal["encoder", "self", "cross"]
+"""Of an encoder-decoder: within the encoder, within the decoder, from the decoder to the encoder;
+all other models have "self" only."""
 
 _RANGE = re.compile(r"(-?\d{1,9})(?:-(-?\d{1,9}))?")
 _LAYER_HEAD = re.compile(r"(-?\d{1,9})\.(-?\d{1,9})")

@@ -114,6 +114,11 @@ class TextTokenizer:
         """Number of ids, added tokens included."""
         return int(self._tokenizer.get_vocab_size())
 
+    def piece(self, id_: int) -> str | None:
+        """Return a token as the vocabulary spells it, or None for an unknown id."""
+        found: str | None = self._tokenizer.id_to_token(id_)
+        return found
+
     def encode(self, text: str, *, literal_specials: bool = False) -> Encoded:
         """Encode a text with the special tokens that the model expects around it.
 

@@ -4,7 +4,8 @@ PAGE = [
     "The student did not answer the question because it was too difficult.",
     "Don't you'll we've I'M they'RE — “quotes” ‘single’ … en–dash",
     "In 1984, 12345 people paid $1,234.56 (that is 7.5% of 3e-10) on 2024-02-29.",
-    "def f(x) -> str:\n    if x >= 10:\n\treturn f'{x!r:>8}'  # comment\n\n\n    return \"\"\n",
+    "def f(x: int) -> str:\n    if x >= 10:\n\treturn f'{x!r:>8}'  # comment\n\n\n"
+    '    return ""\n',
     "<div class=\"a b\">&nbsp;</div>\n<!-- x -->\nSELECT * FROM t WHERE a != 'b';",
     "  leading, trailing and   inner    runs of spaces  ",
     "tabs\tand\t\ttabs\n\n\n\nfour breaks\r\nWindows line\u00a0no-break\u3000ideographic",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -34,14 +34,26 @@ class Recorder(Observer):
 
     wants_scores = True
 
-    def __init__(self, spec: ModelSpec, n: int) -> None:
-        stack = spec.stack
-        self.attention_layers = frozenset(range(stack.n_layers))
-        self.states = frozenset(range(stack.n_layers + 1))
-        shape = (stack.n_layers, stack.n_heads, n)
-        self.weights = np.zeros((*shape, n), np.float32)
-        self.scores = np.full((*shape, n), -np.inf, np.float32)
-        self.q = np.full((*shape, stack.head_dim), np.nan, np.float32)
+    def __init__(
+        self,
+        spec: ModelSpec,
+        n: int,
+        *,
+        stack: Literal["main", "encoder"] = "main",
+        n_source: int | None = None,
+    ) -> None:
+        """Watch a stack's self-attention, or the attention to a source of `n_source` tokens."""
+        self.stack, self.kind = stack, "self" if n_source is None else "cross"
+        sizes = spec.reader if stack == "encoder" else spec.stack
+        self.attention_layers = frozenset(range(sizes.n_layers))
+        self.states = frozenset(range(sizes.n_layers + 1) if n_source is None else ())
+        self.encoder: Recorder | None = None
+        self.cross: Recorder | None = None
+        shape = (sizes.n_layers, sizes.n_heads, n)
+        n_keys = n if n_source is None else n_source
+        self.weights = np.zeros((*shape, n_keys), np.float32)
+        self.scores = np.full((*shape, n_keys), -np.inf, np.float32)
+        self.q = np.full((*shape, sizes.head_dim), np.nan, np.float32)
         self.k: dict[int, Array] = {}
         self.values: dict[int, HeadValues] = {}
         self.blocks = 0
@@ -63,13 +75,22 @@ class Recorder(Observer):
     @property
     def resid(self) -> Array:
         """[state, token, d_model]."""
+        if not self.states:
+            return np.zeros((0, 0, 0), np.float32)
         return np.stack([self._states[i] for i in sorted(self._states)])
 
 
-def record(spec: ModelSpec, params: Params, ids: Sequence[int]) -> Recorder:
-    """Run one text alone and keep everything."""
+def record(
+    spec: ModelSpec, params: Params, ids: Sequence[int], source: Sequence[int] = ()
+) -> Recorder:
+    """Run one text alone (of an encoder-decoder the target of a source) and keep everything."""
     recorder = Recorder(spec, len(ids))
-    run(spec, params, [Job(list(ids), [0] * len(ids), [recorder])])
+    watching = [recorder]
+    if source:
+        recorder.encoder = Recorder(spec, len(source), stack="encoder")
+        recorder.cross = Recorder(spec, len(ids), n_source=len(source))
+        watching += [recorder.encoder, recorder.cross]
+    run(spec, params, [Job(list(ids), [0] * len(ids), watching, source=list(source))])
     return recorder
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from attncli._shapes import Float
 from attncli.analyses.reduction import States
+from attncli.analyses.sides import reading_job
 from attncli.errors import InputProblem
 from attncli.model.forward import Job
 from attncli.model.load import Model
@@ -39,12 +40,13 @@ class Baseline:
         """Encode the sample; sentences that the model cannot take are left out."""
         encoded = (_encode(model, line) for line in SAMPLE)
         self._texts = [text for text in encoded if text is not None]
-        self._observers = [States(model.spec.stack.n_layers) for _ in self._texts]
+        self._spec = model.spec
+        self._observers = [States(model.spec.reader.n_layers) for _ in self._texts]
 
     def jobs(self) -> list[Job]:
         """Return the jobs to add to a run."""
         return [
-            Job(text.ids, [0] * len(text.ids), [observer])
+            reading_job(self._spec, text.ids, [observer])
             for text, observer in zip(self._texts, self._observers, strict=True)
         ]
 

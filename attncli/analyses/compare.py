@@ -20,9 +20,10 @@ from attncli.analyses.comparison_parts import (
     same_word,
 )
 from attncli.analyses.reduction import Reduction, States, cosine
+from attncli.analyses.sides import reading_job
 from attncli.analyses.units import make_units, merge_keys
 from attncli.errors import InputProblem, UsageProblem
-from attncli.model.forward import Job, run
+from attncli.model.forward import run
 from attncli.model.load import Model
 from attncli.results import RANDOM_NOTE
 from attncli.selection import Heads, View, find_occurrences
@@ -61,6 +62,8 @@ def compare_texts(
         UsageProblem: an anchor whose sentence does not hold its word.
     """
     notes = [RANDOM_NOTE] if model.random else []
+    if model.spec.encoder is not None:
+        notes.append("compare reads with the encoder; the decoder takes no part")
     occurrences = _shared(texts) if word is None else _places_of(texts, word)
     if word is not None:
         notes += _absent(texts, word, occurrences)
@@ -77,19 +80,23 @@ def compare_texts(
             "takes; give fewer texts."
         )
     anchors = [_encode_anchor(model, anchor) for anchor in to]
-    n_layers = model.spec.stack.n_layers
+    n_layers = model.spec.reader.n_layers
     states = [States(n_layers) for _ in texts]
     anchor_states = [States(n_layers) for _ in anchors]
     readers = [_reader(texts[o.text], o, heads) for o in occurrences]
     baseline = Baseline(model)
     jobs = [
-        _job(
-            text,
+        reading_job(
+            model.spec,
+            text.ids,
             [states[at], *(r for r, o in zip(readers, occurrences, strict=True) if o.text == at)],
         )
         for at, text in enumerate(texts)
     ]
-    jobs += [_job(encoded, [s]) for (encoded, _), s in zip(anchors, anchor_states, strict=True)]
+    jobs += [
+        reading_job(model.spec, encoded.ids, [observer])
+        for (encoded, _), observer in zip(anchors, anchor_states, strict=True)
+    ]
     run(model.spec, model.params, [*jobs, *baseline.jobs()])
 
     stacked = [observer.stacked() for observer in states]
@@ -130,10 +137,6 @@ def compare_texts(
             )
         ),
     )
-
-
-def _job(encoded: Encoded, observers: Sequence[States | Reduction]) -> Job:
-    return Job(encoded.ids, [0] * len(encoded.ids), list(observers))
 
 
 def _places_of(texts: Sequence[Encoded], word: str) -> list[Occurrence]:
@@ -271,7 +274,7 @@ def _void(
     pairs: Sequence[tuple[int, int]],
 ) -> list[str]:
     """Say when two rows are equal because a causal model has not read the difference yet."""
-    if not model.spec.stack.causal:
+    if not model.spec.reader.causal:
         return []
     equal = [
         (occurrences[a], occurrences[b])

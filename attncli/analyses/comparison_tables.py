@@ -74,7 +74,9 @@ def _cosines(comparison: Comparison) -> Table:
     if comparison.pairs and not detailed and comparison.pairs[0].baseline is not None:
         rows.append(["", "", "random", *map(float, comparison.pairs[0].baseline)])
         importance.append(2.0)
-    return Table("cosine", title, columns, rows, () if detailed else importance, HINT)
+    return Table(
+        "cosine", title, columns, rows, () if detailed else importance, "the lowest cosines", HINT
+    )
 
 
 def _least_alike(comparison: Comparison) -> list[Pair]:
@@ -129,7 +131,7 @@ def _changes(comparison: Comparison) -> Table:
     word = display(comparison.occurrences[pair.a].word)
     heads = comparison.heads.describe(comparison.card.layers, comparison.card.heads)
     title = f"what “{word}” reads from each word ({heads}; change of {by})"
-    return Table("changed", title, columns, rows, important, HINT)
+    return Table("changed", title, columns, rows, important, "the largest changes", HINT)
 
 
 def _side_by_side(comparison: Comparison) -> Table:
@@ -145,7 +147,7 @@ def _side_by_side(comparison: Comparison) -> Table:
         rows.append([a, b, *values])
     important = [1.0 if r.cosine is None else 1 - float(r.cosine[-1]) for r in comparison.aligned]
     title = "the two texts side by side: cosine of each word to its partner"
-    return Table("aligned", title, columns, rows, important, HINT)
+    return Table("aligned", title, columns, rows, important, "the lowest cosines", HINT)
 
 
 def _name(comparison: Comparison, occurrence: int) -> str:

@@ -1,4 +1,4 @@
-"""inspect: how a model reads one text. Weights, contributions, top keys, telling heads, shift."""
+"""inspect: how a model reads a text. Weights, contributions, top keys, telling heads, shift."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from attncli.analyses.excess import Excess, Telling
 from attncli.analyses.inspection import Inspection, QueryRow, TopKey
 from attncli.analyses.reduction import HeadMatrices, Reduction, States, cosine
+from attncli.analyses.sides import Sides, choose_attention, stack_of
 from attncli.analyses.units import (
     Unit,
     describe_specials,
@@ -19,11 +20,11 @@ from attncli.analyses.units import (
     renormalise,
 )
 from attncli.errors import InputProblem, UsageProblem
-from attncli.model.forward import Job, run
+from attncli.model.forward import run
 from attncli.model.load import Model
 from attncli.model.observe import Observer
 from attncli.results import RANDOM_NOTE
-from attncli.selection import Heads, View, find_tokens
+from attncli.selection import Attention, Heads, View, find_tokens
 from attncli.tokenize import Encoded
 
 Array = np.ndarray
@@ -35,6 +36,8 @@ def inspect_text(
     heads: Heads,
     view: View,
     *,
+    target: Encoded | None = None,
+    attention: Attention | None = None,
     query: Sequence[str] = (),
     key: Sequence[str] = (),
     every_head: bool = False,
@@ -47,37 +50,41 @@ def inspect_text(
         encoded: the text as `model.encode` gives it.
         heads: chosen layers and heads.
         view: measure, special tokens, words, length of the top lists.
+        target: what the decoder of an encoder-decoder reads, as `model.encode_target` gives it.
+        attention: which attention of an encoder-decoder; None for what suits the texts.
         query: words or token indexes that become rows; empty for all.
         key: words or token indexes that become columns; empty for all.
         every_head: keep the matrices of every chosen head too, [layer, head, query, key].
         line: line of a batch the text came from.
 
     Raises:
-        UsageProblem: a query or key that is not in the text, or that `view` hides.
-        InputProblem: `view` hides all that the text has.
+        UsageProblem: a query or key that is not in its text, or that `view` hides; an attention
+            that the model has not.
+        InputProblem: `view` hides all that a text has.
     """
-    n = len(encoded.tokens)
-    units = make_units(encoded, view)
-    if not units:
+    attention = choose_attention(model, attention, has_target=target is not None)
+    sides, stack = Sides(attention, encoded, target), stack_of(model.spec, attention)
+    n_queries, n_keys = len(sides.queries.tokens), len(sides.keys.tokens)
+    query_units, key_units = make_units(sides.queries, view), make_units(sides.keys, view)
+    if not query_units or not key_units:
         raise InputProblem("Only special tokens, and they are hidden; use --special show.")
-    queries = _choose(encoded, units, query, "query")
-    keys = _choose(encoded, units, key, "key")
-    rows = np.array(sorted({token for i in queries for token in units[i].tokens}), dtype=np.int64)
-    ordinary = np.array([not token.special for token in encoded.tokens])
-    reduction = Reduction(heads, rows, n)
-    excess = Excess(heads, ordinary, causal=model.spec.stack.causal)
-    states = States(model.spec.stack.n_layers)
-    observers: list[Observer] = [reduction, excess, states]
-    matrices = HeadMatrices(heads, n) if every_head else None
-    if matrices is not None:
-        observers.append(matrices)
-    run(model.spec, model.params, [Job(encoded.ids, [0] * n, observers)])
+    queries = _choose(sides.queries, query_units, query, "query")
+    keys = _choose(sides.keys, key_units, key, "key")
+    rows = np.array(
+        sorted({token for i in queries for token in query_units[i].tokens}), dtype=np.int64
+    )
+    ordinary = np.array([not token.special for token in sides.keys.tokens])
+    reduction, states = Reduction(heads, rows, n_keys), States(stack.n_layers)
+    observers: list[Observer] = [reduction, states]
+    # distances between tokens have a meaning within one text only
+    excess = None if sides.is_cross else Excess(heads, ordinary, causal=stack.causal)
+    matrices = HeadMatrices(heads, n_queries, n_keys) if every_head else None
+    observers += [observer for observer in (excess, matrices) if observer is not None]
+    run(model.spec, model.params, [sides.job(model.spec, observers)])
 
-    shown_units = [units[i] for i in queries]
-    every_key = [units[i] for i in range(len(units))]
-    special = ~ordinary
+    shown_units = [query_units[i] for i in queries]
     largest = heads.reduce == "max" and not heads.single
-    on_special = reduction.weights[:, special]
+    on_special = reduction.weights[:, ~ordinary]
     on_special = on_special.max(axis=1, initial=0.0) if largest else on_special.sum(axis=1)
     special_weight = merge_queries(on_special[:, None], rows.tolist(), shown_units)
     matrix = {}
@@ -85,22 +92,26 @@ def inspect_text(
         ("weights", reduction.weights),
         ("contributions", reduction.contributions),
     ):
-        merged = merge_queries(merge_keys(values, every_key), rows.tolist(), shown_units)
+        merged = merge_queries(merge_keys(values, key_units), rows.tolist(), shown_units)
         matrix[name] = renormalise(merged) if view.special == "hide" and not largest else merged
     plain = not view.words and view.special != "fold"
     scores = None
     if reduction.scores is not None and plain:
-        places = [unit.tokens[0] for unit in every_key]
+        places = [unit.tokens[0] for unit in key_units]
         scores = reduction.scores[:, places][:, list(keys)]
-    has_sink = any(f"{layer}.attn.sinks" in model.params for layer in heads.layers)
-    tellings = _tellings(excess, shown_units, units)
+    has_sink = not sides.is_cross and any(
+        f"{layer}.attn.sinks" in model.params for layer in heads.layers
+    )
+    tellings = (
+        [None] * len(shown_units) if excess is None else _tellings(excess, shown_units, key_units)
+    )
     stacked = states.stacked()
     result_rows = tuple(
         _query_row(
             unit,
             matrix["weights"][i],
             matrix["contributions"][i],
-            units,
+            key_units,
             keys,
             view,
             float(special_weight[i, 0]),
@@ -109,11 +120,12 @@ def inspect_text(
         for i, unit in enumerate(shown_units)
     )
     return Inspection(
-        card=model.card(),
-        encoded=encoded,
+        card=model.card(decoder=target is not None),
+        sides=sides,
         heads=heads,
         view=view,
-        units=tuple(units),
+        query_units=tuple(query_units),
+        key_units=tuple(key_units),
         queries=queries,
         keys=keys,
         weights=matrix["weights"][:, list(keys)],
@@ -123,11 +135,12 @@ def inspect_text(
         shift=cosine(stacked, stacked[:1]).T,
         notes=_notes(
             model,
-            encoded,
+            sides,
             view,
             rescaled=not largest,
             scores_lost=reduction.scores is not None and not plain,
             has_sink=has_sink,
+            units=query_units,
         ),
         has_sink=has_sink,
         line=line,
@@ -198,15 +211,20 @@ def _query_row(
 
 def _notes(
     model: Model,
-    encoded: Encoded,
+    sides: Sides,
     view: View,
     *,
     rescaled: bool,
     scores_lost: bool,
     has_sink: bool,
+    units: Sequence[Unit],
 ) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
-    notes += encoded.notes
+    notes += sides.source.notes
+    if sides.target is not None:
+        notes += [f"target: {note}" for note in sides.target.notes]
+    if sides.is_cross:
+        notes.append("cross-attention has no telling heads: two texts have no common positions")
     if view.special != "show":
         notes.append(describe_specials(view.special, rescaled=rescaled))
     if has_sink:
@@ -216,6 +234,9 @@ def _notes(
             else "rows sum to less than 1: this model has a learned sink, which takes a share of "
             "each row that no token gets"
         )
+    merged = view.words and any(len(unit.tokens) > 1 for unit in units)
+    if merged or view.special == "hide":
+        notes.append("telling heads are those of single pieces, with special tokens in place")
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
     return tuple(notes)

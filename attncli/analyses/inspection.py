@@ -1,29 +1,18 @@
-"""The result of `attn inspect`: what each query of one text attends to, ready for any format."""
+"""The result of `attn inspect`: what each query of a text attends to, ready for any format."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from attncli._shapes import Float
-from attncli.analyses.columns import state_columns
 from attncli.analyses.excess import Telling
+from attncli.analyses.sides import Sides
 from attncli.analyses.units import Unit
-from attncli.display import display, labels, quoted
-from attncli.numbers import format_fraction, to_json
-from attncli.results import (
-    Column,
-    Label,
-    Matrix,
-    ModelCard,
-    Share,
-    Table,
-    document,
-    text_record,
-)
+from attncli.numbers import to_json
+from attncli.results import Column, Label, Matrix, ModelCard, Table, count, document, text_record
 from attncli.selection import Heads, View
 from attncli.tokenize import Encoded
 
@@ -50,23 +39,26 @@ class QueryRow:
     special_weight: float
     """Weight on all special tokens together, before any is hidden (the largest, if `max`)."""
     telling: Telling | None
-    """The head that says most; its key is a unit."""
+    """The head that says most; its key is a unit. None in cross-attention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The result of `attn inspect` for one text."""
+    """The result of `attn inspect` for one text, or one source and its target."""
 
     card: ModelCard
-    encoded: Encoded
+    sides: Sides
+    """Which attention it is, and the texts of rows and columns."""
     heads: Heads
     view: View
-    units: tuple[Unit, ...]
-    """All rows and columns; tokens, unless words are merged or specials folded or hidden."""
+    query_units: tuple[Unit, ...]
+    """All rows; tokens, unless words are merged or specials folded or hidden."""
+    key_units: tuple[Unit, ...]
+    """All columns; the same as the rows unless they are another text."""
     queries: tuple[int, ...]
-    """Units that are rows."""
+    """Units that are shown as rows."""
     keys: tuple[int, ...]
-    """Units that are columns."""
+    """Units that are shown as columns."""
     weights: Float[Array, "query key"]
     """Attention weights of the head, or their mean or maximum over the chosen heads."""
     contributions: Float[Array, "query key"]
@@ -75,13 +67,23 @@ class Inspection:
     """Scaled scores before the softmax, masked -inf; only of a single head, token by token."""
     rows: tuple[QueryRow, ...]
     shift: Float[Array, "token state"]
-    """Cosine of each token to its own state 0, at every state."""
+    """Cosine of each token of the rows' text to its own state 0, at every state."""
     notes: tuple[str, ...]
     line: int | None = None
     has_sink: bool = False
     """A learned sink takes a share of each row of the chosen layers that no key gets."""
     by_head: dict[str, Array] = field(default_factory=dict)
     """Matrices of every chosen head, [layer, head, query, key], only when asked for."""
+
+    @property
+    def encoded(self) -> Encoded:
+        """The user's text."""
+        return self.sides.source
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """All rows, which are all columns too unless those are another text."""
+        return self.query_units
 
     @property
     def random(self) -> bool:
@@ -91,13 +93,21 @@ class Inspection:
     def headline(self) -> str:
         """Say in one line which model read what, and what is shown."""
         shown = self.heads.describe(self.card.layers, self.card.heads)
-        return f"{self.card.headline()} · {len(self.encoded.tokens)} tokens · {shown}"
+        n_queries, n_keys = len(self.sides.queries.tokens), len(self.sides.keys.tokens)
+        if self.sides.is_cross:
+            tokens = f"{count(n_queries, 'target token')} and {count(n_keys, 'source token')}"
+        elif self.sides.target is not None:
+            tokens = count(n_queries, "target token")
+        else:
+            tokens = f"{n_queries} tokens"
+        card = self.card.headline(reads_source=self.sides.is_cross)
+        return f"{card} · {tokens} · {shown}"
 
     def record(self) -> dict[str, Any]:
         """Return the JSON document (schema attn.inspect)."""
-        units = {} if self._plain else {"units": [unit.record() for unit in self.units]}
         line = {} if self.line is None else {"line": self.line}
         selection = {
+            "attention": self.sides.attention,
             "layers": list(self.heads.layers),
             "heads": list(self.heads.heads),
             "reduce": None if self.heads.single else self.heads.reduce,
@@ -106,9 +116,10 @@ class Inspection:
         return {
             **document("inspect", self.card),
             **line,
-            **text_record(self.encoded),
+            **text_record(self.sides.source),
+            "target": self._target_record(),
             "selection": selection,
-            **units,
+            **(self._units_record(self.key_units) if self.sides.keys is self.encoded else {}),
             "queries": list(self.queries),
             "keys": list(self.keys),
             "scores": None if self.scores is None else to_json(self.scores),
@@ -124,18 +135,9 @@ class Inspection:
 
     def tables(self) -> list[Table | Matrix]:
         """Return what people read: scores and weights of a head, top keys, shift."""
-        if len(self.queries) == 1:
-            return [self._row_table(), self._top_table(), self._shift_table()]
-        shown: list[Table | Matrix] = []
-        queries = [self.units[i].shown() for i in self.queries]
-        keys = [self.units[i].shown() for i in self.keys]
-        hint = "--query WORD shows one row, -f csv all numbers"
-        if self.scores is not None:
-            title = "scores: scaled q·k, before the softmax"
-            shown.append(Matrix("scores", title, "score", queries, keys, self.scores, hint=hint))
-        title = f"attention weights: fractions{self._sums_note()}"
-        shown.append(Matrix("weights", title, "fraction", queries, keys, self.weights, hint=hint))
-        return [*shown, self._top_table(), self._shift_table()]
+        from attncli.analyses.inspection_tables import tables
+
+        return tables(self)
 
     def tidy(self) -> Table:
         """Return one line for each query and key."""
@@ -152,26 +154,20 @@ class Inspection:
         for i, query in enumerate(self.queries):
             for j, key in enumerate(self.keys):
                 score = None if self.scores is None else float(self.scores[i, j])
-                rows.append(
-                    (
-                        query,
-                        self._label(query),
-                        key,
-                        self._label(key),
-                        float(self.weights[i, j]),
-                        float(self.contributions[i, j]),
-                        score,
-                    )
-                )
+                label, key_label = _label(self.query_units[query]), _label(self.key_units[key])
+                numbers = float(self.weights[i, j]), float(self.contributions[i, j]), score
+                rows.append((query, label, key, key_label, *numbers))
         return Table("inspect", "", columns, rows)
 
     def arrays(self) -> dict[str, Array]:
         """Return matrices of the reduction and, as weights_by_head etc., of every chosen head."""
         scores = {} if self.scores is None else {"scores": self.scores}
+        source, target = self.sides.source, self.sides.target
+        texts = _text_arrays("", source, self.key_units if self.sides.keys is source else None)
+        if target is not None:
+            texts |= _text_arrays("target_", target, self.query_units)
         return {
-            "tokens": np.array([token.token for token in self.encoded.tokens]),
-            "ids": np.array(self.encoded.ids),
-            "units": np.array([unit.text for unit in self.units]),
+            **texts,
             "queries": np.array(self.queries),
             "keys": np.array(self.keys),
             "layers": np.array(self.heads.layers),
@@ -189,17 +185,13 @@ class Inspection:
         """True when rows and columns are the tokens themselves."""
         return not self.view.words and self.view.special == "show"
 
-    def _label(self, unit: int) -> Label:
-        return Label(self.units[unit].text, self.units[unit].special, unit)
+    def _units_record(self, units: tuple[Unit, ...]) -> dict[str, Any]:
+        return {} if self._plain else {"units": [unit.record() for unit in units]}
 
-    def _sums_note(self) -> str:
-        if self.heads.reduce == "max" and not self.heads.single:
-            return ", largest over the chosen heads (rows do not sum to 1)"
-        if len(self.keys) < len(self.units):
-            return ", only the chosen keys (rows do not sum to 1)"
-        if self.has_sink and self.view.special != "hide":
-            return ", rows sum to less than 1 (a learned sink takes the rest)"
-        return ", rows sum to 1"
+    def _target_record(self) -> dict[str, Any] | None:
+        if self.sides.target is None:
+            return None
+        return {**text_record(self.sides.target), **self._units_record(self.query_units)}
 
     def _top_record(self, row: QueryRow) -> dict[str, Any]:
         telling = row.telling
@@ -223,94 +215,23 @@ class Inspection:
                 "layer": telling.layer,
                 "head": telling.head,
                 "key": telling.key,
-                "text": self.units[telling.key].text,
+                "text": self.key_units[telling.key].text,
                 "weight": to_json(telling.weight),
                 "excess": to_json(telling.excess),
             },
         }
 
-    def _row_table(self) -> Table:
-        """One query, read downwards: each key with its numbers."""
-        columns = [Column("", "int"), Column("key", "label")]
-        if self.scores is not None:
-            columns.append(Column("score", "number", "scaled q·k"))
-        columns += [
-            Column("weight", "fraction", "fraction"),
-            Column("weight as a bar", "bar", priority=50),
-            Column("contribution", "fraction", "share of the row's output"),
-        ]
-        rows: list[list[Any]] = []
-        for j, key in enumerate(self.keys):
-            score = [] if self.scores is None else [float(self.scores[0, j])]
-            weight, share = float(self.weights[0, j]), float(self.contributions[0, j])
-            rows.append([key, self.units[key].shown(), *score, weight, weight, share])
-        query = display(self.units[self.queries[0]].text)
-        title = f"from {query}: weights are fractions{self._sums_note()}"
-        importance = [float(value) for value in self.weights[0]]
-        return Table("row", title, columns, rows, importance, "-f csv has all")
 
-    def _top_table(self) -> Table:
-        has_specials = any(token.special for token in self.encoded.tokens)
-        # where words repeat, their place tells them apart
-        numbered = len({row.unit.label for row in self.rows}) < len(self.rows)
-        columns = [Column("", "int")] if numbered else []
-        columns.append(Column("query", "label"))
-        if len(self.queries) > 1:
-            columns += [
-                Column("keys by contribution", "shares", "share of the row's output"),
-                Column("keys by weight", "shares", "fraction", priority=60),
-            ]
-        if has_specials:
-            columns.append(Column("sinks", "fraction", "weight on special tokens", priority=80))
-        columns.append(Column("telling head", "text", "its weight", priority=90))
-        rows, important = [], []
-        only_special = all(row.unit.special for row in self.rows)
-        for row in self.rows:
-            if row.unit.special and not only_special:
-                continue
-            cells: list[Any] = [row.unit.index, row.unit.shown()][not numbered :]
-            if len(self.queries) > 1:
-                cells += [
-                    tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
-                    tuple(Share(key.unit.shown(), key.weight) for key in row.by_weight),
-                ]
-            if has_specials:
-                cells.append(row.special_weight)
-            cells.append(_describe_telling(row.telling, self.units))
-            rows.append(cells)
-            important.append(0.0 if row.telling is None else row.telling.excess)
-        title = "what each query attends to (special tokens apart, their share under sinks)"
-        if not has_specials:
-            title = "what each query attends to"
-        if len(self.queries) == 1:
-            title = "the head that tells most" + (" and the share of sinks" if has_specials else "")
-        return Table(
-            "top", title, columns, rows, important, "--query WORD chooses rows, -f json has all"
-        )
-
-    def _shift_table(self) -> Table:
-        columns = [Column("", "int"), Column("token", "label")]
-        columns += state_columns(self.card.layers, "cosine to the token's own embedding")
-        wanted = {token for query in self.queries for token in self.units[query].tokens}
-        shown = labels(self.encoded.tokens)
-        tokens = [
-            t
-            for t in self.encoded.tokens
-            if t.index in wanted and not (t.special and len(wanted) > 1)
-        ]
-        rows = [
-            [token.index, Label(shown[token.index], token.special), *map(float, cosines)]
-            for token, cosines in ((token, self.shift[token.index]) for token in tokens)
-        ]
-        important = [1 - float(self.shift[token.index, -1]) for token in tokens]
-        title = "how far each token moved: cosine to its own embedding, after each layer"
-        return Table(
-            "shift", title, columns, rows, important, "--query WORD chooses rows, -f json has all"
-        )
+def _label(unit: Unit) -> Label:
+    return Label(unit.text, unit.special, unit.index)
 
 
-def _describe_telling(telling: Telling | None, units: Sequence[Unit]) -> str:
-    if telling is None:
-        return "–"
-    key = quoted(units[telling.key].label)
-    return f"L{telling.layer} H{telling.head} → {key} {format_fraction(telling.weight)}"
+def _text_arrays(prefix: str, text: Encoded, units: tuple[Unit, ...] | None) -> dict[str, Array]:
+    """Return the arrays that describe a text; its units only where it is rows or columns."""
+    arrays = {
+        f"{prefix}tokens": np.array([token.token for token in text.tokens]),
+        f"{prefix}ids": np.array(text.ids),
+    }
+    if units is not None:
+        arrays[f"{prefix}units"] = np.array([unit.text for unit in units])
+    return arrays

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from attncli.model.forward import ENCODER
 from attncli.model.load import Model
-from attncli.results import RANDOM_NOTE, Column, ModelCard, Table, document
+from attncli.results import RANDOM_NOTE, Column, ModelCard, Table, count, document
 
 Array = np.ndarray
 
 MIB = 1 << 20
+_LAYER = re.compile(rf"({ENCODER})?\d+\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +82,15 @@ class ModelInfo:
         rows = [
             (row.name, row.tensor, row.dtype, " × ".join(map(str, row.shape)))
             for row in self.tensors
-            if not row.name[0].isdigit() or row.name.startswith("0.")
+            if row.name.removeprefix(ENCODER).startswith("0.") or not _LAYER.match(row.name)
         ]
         one = self.card.layers == 1
         title = "parameters" if one else f"parameters (layer 0 for all {self.card.layers} layers)"
         shown.append(Table("tensors", title, columns, rows, hint="--json has all"))
         if self.ignored:
             ignored = [(name,) for name in self.ignored]
-            shown.append(
-                Table(
-                    "ignored",
-                    "not needed for attention",
-                    [Column("tensor")],
-                    ignored,
-                    hint="--json has all",
-                )
-            )
+            title, columns = "not needed for attention", [Column("tensor")]
+            shown.append(Table("ignored", title, columns, ignored, hint="--json has all"))
         return shown
 
     def tidy(self) -> Table:
@@ -123,15 +119,19 @@ class ModelInfo:
 
 def describe_model(model: Model) -> ModelInfo:
     """Gather the resolved spec and the tensors of a model."""
-    store, stack = model.params.store, model.spec.stack
+    store, stack = model.params.store, model.spec.reader
     tensors = tuple(
-        TensorRow(name, source.tensor, info.dtype, info.shape, info.n_bytes)
+        TensorRow(name, tensor, info.dtype, info.shape, info.n_bytes)
         for name, source in model.params.sources.items()
-        for info in [store.tensors[source.tensor]]
+        for tensor in source.tensors
+        for info in [store.tensors[tensor]]
     )
     used = {row.tensor for row in tensors}
     n_parameters = sum(math.prod(store.tensors[tensor].shape) for tensor in used)
-    layer = sum(math.prod(row.shape) for row in tensors if row.name.startswith("0."))
+    # a fused tensor stands in several rows
+    prefix = "0." if model.spec.encoder is None else f"{ENCODER}0."
+    first = {row.tensor: row.shape for row in tensors if row.name.startswith(prefix)}
+    layer = sum(math.prod(shape) for shape in first.values())
     facts: dict[str, str | int | float | bool | None] = {
         "family": model.spec.family,
         "source": model.card().source,
@@ -154,6 +154,10 @@ def describe_model(model: Model) -> ModelInfo:
         "memory for one text": f"{size(4 * layer)} for a layer at a time",
         "memory for many texts": f"{size(4 * layer * stack.n_layers)} for all layers",
     }
+    if model.spec.encoder is not None:
+        decoder = model.spec.stack
+        shape = f"{count(decoder.n_layers, 'layer')} × {count(decoder.n_heads, 'head')}"
+        facts["decoder"] = f"{shape}, reads the encoder's output"
     ignored = tuple(sorted(set(store.tensors) - used))
     return ModelInfo(model.card(), facts, tensors, ignored)
 

@@ -42,7 +42,7 @@ class Reduction(Observer):
         Args:
             selected: layers and heads, and how they become one matrix.
             rows: rising token positions of the query rows that are kept.
-            n: tokens of the text.
+            n: tokens of the text that is read.
         """
         self.selected, self.rows = selected, rows
         self.attention_layers = frozenset(selected.layers)
@@ -90,11 +90,11 @@ class HeadMatrices(Observer):
 
     wants_scores = True
 
-    def __init__(self, selected: Heads, n: int) -> None:
-        """Make room for every pair of the n tokens."""
+    def __init__(self, selected: Heads, n_queries: int, n_keys: int) -> None:
+        """Make room for every pair of tokens."""
         self.selected = selected
         self.attention_layers = frozenset(selected.layers)
-        shape = (len(selected.layers), len(selected.heads), n, n)
+        shape = (len(selected.layers), len(selected.heads), n_queries, n_keys)
         self.weights = np.zeros(shape, np.float32)
         self.contributions = np.zeros(shape, np.float32)
         self.scores = np.full(shape, -np.inf, np.float32)

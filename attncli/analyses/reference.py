@@ -28,13 +28,13 @@ def compare_with_transformers(model: Model, encoded: Encoded) -> tuple[list[Chec
     Only models that transformers can read from the same files are compared: folders, the bundled
     model (its numbers are written out as float32 first) and GGUF files. No remote code is run.
     """
-    missing = [m for m in ("torch", "transformers") if importlib.util.find_spec(m) is None]
-    if missing:
-        return [], f"not compared with transformers: {' and '.join(missing)} not installed"
     if model.place.kind in ("random", "npz") or model.spec.family == "toy attention":
         return [], "not compared with transformers: it does not know this kind of model"
     if model.spec.encoder is not None:
         return [], "not compared with transformers: encoder-decoders are not yet"
+    missing = [m for m in ("torch", "transformers") if importlib.util.find_spec(m) is None]
+    if missing:
+        return [], f"not compared with transformers: {' and '.join(missing)} not installed"
     import transformers
 
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +42,10 @@ def compare_with_transformers(model: Model, encoded: Encoded) -> tuple[list[Chec
         weights, states = _run_reference(theirs, encoded.ids)
     stack = model.spec.stack
     everything = Heads(tuple(range(stack.n_layers)), tuple(range(stack.n_heads)))
-    matrices, kept = HeadMatrices(everything, len(encoded.ids)), States(stack.n_layers)
+    matrices, kept = (
+        HeadMatrices(everything, len(encoded.ids), len(encoded.ids)),
+        States(stack.n_layers),
+    )
     run(model.spec, model.params, [Job(encoded.ids, [0] * len(encoded.ids), [matrices, kept])])
     size = max(1.0, float(np.abs(states).max()))
     checks = [

@@ -36,8 +36,8 @@ class Unit:
     special: bool
 
     def shown(self) -> Label:
-        """Return the label for tables."""
-        return Label(self.label, self.special, self.index)
+        """Return the label for tables, numbered as -q takes it: by its first token."""
+        return Label(self.label, self.special, self.tokens[0])
 
     def record(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -204,6 +204,8 @@ def _distance(subject: _Subject, ids: Sequence[int]) -> Check:
     why_not = ""
     if f"{subject.prefix}embed.position" in subject.params or subject.spec.sinusoid:
         why_not = "positions are absolute"
+    elif getattr(subject.stack.position_bias, "bfloat16", False):
+        why_not = "positions are rounded"
     elif subject.has_sinks:
         why_not = "learned sinks"
     elif f"{subject.prefix}0.conv.weight" in subject.params:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +58,7 @@ _UINT32 = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
-class Texts(Sequence[bytes]):
+class Texts:
     """An array of strings that stays in the file: UTF-8 bytes, decoded by whoever needs them."""
 
     _buffer: Buffer
@@ -75,13 +75,6 @@ class Texts(Sequence[bytes]):
             end = at + 8 + length(data, at)[0]
             yield bytes(data[at + 8 : end])
             at = end
-
-    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]
-        return self.all()[index]
-
-    def all(self) -> list[bytes]:
-        """Return every string."""
-        return list(self)
 
 
 Value = str | int | float | bool | Array | Texts
@@ -150,8 +143,10 @@ class _Parser:
 
     def _version(self) -> int:
         head = bytes(self._data[:8])
-        if len(head) < 8 or head[:4] != MAGIC:
+        if head[:4] != MAGIC:
             raise ModelProblem(f"{self._path}: not a GGUF file (it begins with {head[:4]!r}).")
+        if len(head) < 8:
+            raise self._cut_short()
         version = int(_UINT32.unpack_from(head, 4)[0])
         if version not in VERSIONS:
             if int.from_bytes(head[4:8], "big") in VERSIONS:

@@ -8,6 +8,8 @@ from attncli.commands import options
 def inspect(
     texts: options.Texts = None,
     model: options.ModelName = None,
+    target: options.Target = None,
+    attention: options.Attention = None,
     layer: options.Layer = None,
     head: options.Head = None,
     reduce: options.Reduce = "mean",
@@ -29,7 +31,8 @@ def inspect(
     """Show what each token attends to: weights, scores of one head, top keys, telling heads, shift.
 
     Without --layer and --head the numbers are means over all of them; with one layer and one head
-    the scores before the softmax are shown too.
+    the scores before the softmax are shown too. Of an encoder-decoder the encoder is shown, or
+    with --target how its decoder reads the source.
     """
     from attncli import api
     from attncli.commands.batch import Session
@@ -45,6 +48,8 @@ def inspect(
         lambda text: api.inspect(
             text.text,
             loaded,
+            target=target,
+            attention=attention,
             layer=layer,
             head=head,
             reduce=reduce,

@@ -28,6 +28,24 @@ ModelName = Annotated[
         show_default="minilm",
     ),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="TEXT",
+        help="Text for the decoder of an encoder-decoder; TEXT is its source.",
+        show_default=False,
+    ),
+]
+Attention = Annotated[
+    Literal["encoder", "self", "cross"] | None,
+    typer.Option(
+        "--attention",
+        help="Of an encoder-decoder: within the encoder, or with --target within the decoder "
+        "(self) or from the target to the source (cross).",
+        show_default="cross with --target, else encoder",
+    ),
+]
 Layer = Annotated[
     str | None,
     typer.Option(

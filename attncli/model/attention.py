@@ -73,8 +73,9 @@ def attend(
             scores /= np.float32(stack.softcap)
             np.tanh(scores, out=scores)
             scores *= np.float32(stack.softcap)
-        added = None if bias is None else bias(queries, keys, q[:, queries], k)
-        if added is not None:
+        added = None
+        if bias is not None:
+            added = np.broadcast_to(bias(queries, keys, q[:, queries], k), scores.shape)
             scores += added
         seen = visible(queries, keys, causal=causal, window=window)
         if seen is not None:

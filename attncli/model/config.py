@@ -19,12 +19,15 @@ NEUTRAL = frozenset(
     [
         "_flash_attn_2_enabled",
         "_name_or_path",
+        "_num_labels",
         "architectures",
         "auto_map",
         "cache_implementation",
         "chunk_size_feed_forward",
         "classifier_dropout",
+        "decoder_layerdrop",
         "dtype",
+        "encoder_layerdrop",
         "finetuning_task",
         "gradient_checkpointing",
         "id2label",
@@ -75,12 +78,14 @@ GENERATION = frozenset(
         "early_stopping",
         "encoder_no_repeat_ngram_size",
         "exponential_decay_length_penalty",
+        "force_bos_token_to_be_generated",
         "length_penalty",
         "min_length",
         "no_repeat_ngram_size",
         "num_beam_groups",
         "num_beams",
         "num_return_sequences",
+        "output_past",
         "output_scores",
         "prefix",
         "remove_invalid_values",
@@ -107,7 +112,9 @@ UNUSED: dict[str, Any] = {
 }
 """Keys that change nothing with these values, which many files write out."""
 
-_NEUTRAL_PATTERN = re.compile(r".*(dropout|token_id)(_prob|_rate)?$|^_attn_.*")
+_NEUTRAL_PATTERN = re.compile(
+    r".*(dropout|token_id)(_prob|_rate)?$|.*(_pdrop|layerdrop)$|^_attn_.*|^summary_.*"
+)
 MAX_COUNT = 10_000_000
 """Largest width, count or vocabulary believed of a config."""
 MAX_LAYERS = 10_000
@@ -248,6 +255,26 @@ class ConfigReader:
         if not isinstance(value, list) or not all(type(i) is int and i >= 0 for i in value):
             raise self._wrong(key, value, "a list of whole numbers from 0")
         return value
+
+    def items(self, key: str) -> list[Any] | None:
+        """Return a list of anything, which the caller checks, or None when absent or null."""
+        self._read.add(key)
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, list):
+            raise self._wrong(key, value, "a list")
+        return value
+
+    def either(self, *keys: str) -> str:
+        """Return which of several spellings of one key is there; the first when none is.
+
+        Raises:
+            ModelProblem: several are there and do not agree.
+        """
+        present = [key for key in keys if self._values.get(key) is not None]
+        self.pass_over(*keys)
+        if any(self._values[key] != self._values[present[0]] for key in present):
+            raise ModelProblem(f"{self.path}: {' and '.join(present)} should be equal.")
+        return present[0] if present else keys[0]
 
     def divides(self, whole: str, part: str) -> None:
         """Refuse a width that does not split evenly, such as d_model over heads."""

@@ -51,7 +51,7 @@ class _Stack:
     """Rows of each text."""
     observers: Sequence[Sequence[Observer]]
     """Of each text."""
-    memory: Float[Array, "row d_model"] | None = None
+    memory: Float[Array, "source_row d_model"] | None = None
     """The encoder's output, for cross-attention."""
     memory_spans: Sequence[slice] = ()
 
@@ -120,11 +120,16 @@ def _embed(
     ids: Sequence[Sequence[int]],
     types: Sequence[Sequence[int]],
 ) -> Float[Array, "row d_model"]:
-    """Return token + position + type embeddings, normalised and widened where the model does."""
+    """Return token + position + type embeddings, normalised and widened where the model does.
+
+    Tokens are widened alone (token_proj, OPT) or all at the end (embed_proj, ELECTRA).
+    """
     stack = spec.encoder if prefix and spec.encoder is not None else spec.stack
     x = params.rows(f"{prefix}embed.token", np.concatenate(ids))
     if spec.embed_scale != 1.0:
         x = x * np.float32(spec.embed_scale)
+    if f"{prefix}token_proj.weight" in params:
+        x = affine(x, params.linear(f"{prefix}token_proj"))
     positions = np.concatenate([_positions(i, spec.uncounted_token) for i in ids])
     if f"{prefix}embed.position" in params:
         x = x + params.rows(f"{prefix}embed.position", positions + spec.position_offset)
@@ -145,13 +150,14 @@ def _positions(ids: Sequence[int], uncounted: int | None) -> Array:
 
 
 def sinusoids(positions: Array, width: int) -> Float[Array, "row width"]:
-    """Return sines then cosines of position / 10000^(2i / width).
+    """Return sines then cosines of position / 10000^(2i / width); an odd width has one more sine.
 
     Source: Vaswani et al. 2017, section 3.5, in the order of transformers' Marian and Pegasus.
     """
-    rates = 10000.0 ** (-2.0 * np.arange(width // 2) / width)
+    rates = 10000.0 ** (-2.0 * np.arange((width + 1) // 2) / width)
     turns = positions[:, None] * rates
-    return np.concatenate([np.sin(turns), np.cos(turns)], axis=1).astype(np.float32)
+    both = np.concatenate([np.sin(turns), np.cos(turns[:, : width // 2])], axis=1)
+    return both.astype(np.float32)
 
 
 def _block(
@@ -194,7 +200,7 @@ def _attention(
     kind: str,
     i: int,
     x: Float[Array, "row d_model"],
-    read: Float[Array, "row d_model"],
+    read: Float[Array, "key_row d_model"],
     read_spans: Sequence[slice],
 ) -> Float[Array, "row d_model"]:
     """Project, attend within each text (or to its source text), project back."""
@@ -274,9 +280,7 @@ def _scaled(stack: StackSpec, x: Array) -> Array:
 
 
 def _final(stack: _Stack, x: Array) -> Array:
-    x = _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
-    name = f"{stack.prefix}final_proj"
-    return affine(x, stack.params.linear(name)) if f"{name}.weight" in stack.params else x
+    return _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
 
 
 def _show(stack: _Stack, index: int, x: Array) -> None:

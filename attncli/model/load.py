@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attncli.checkpoints.arrays import ArrayStore
@@ -19,9 +19,15 @@ from attncli.model.locate.place import INDEX, WEIGHTS
 from attncli.model.params import Params, bind
 from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
+from attncli.model.target import shift_right
 from attncli.results import ModelCard
 from attncli.tokenize import Encoded, TextTokenizer
 
+UNTOLD_WINDOW = 4_096
+WINDOW_NOTE = (
+    "a GGUF file may not say that a model has a sliding window (the first Mistral and StarCoder2 "
+    f"have one of {UNTOLD_WINDOW:,} tokens): if this one has, attention to farther tokens is not its own"
+)
 CHECKSUMS = "SHA256SUMS"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -45,9 +51,13 @@ class Model:
         source = self.params.sources["0.attn.q.weight"]
         return self.params.store.tensors[source.tensor].dtype
 
-    def card(self) -> ModelCard:
-        """Return what every output says about the model."""
-        stack = self.spec.stack
+    def card(self, *, decoder: bool = False) -> ModelCard:
+        """Return what every output says about the model.
+
+        Args:
+            decoder: of an encoder-decoder, describe the decoder instead of the encoder.
+        """
+        stack = self.spec.stack if decoder else self.spec.reader
         return ModelCard(
             name=self.name,
             family=self.spec.family,
@@ -59,6 +69,7 @@ class Model:
             sha256=self.sha256,
             source="bundled" if self.place.kind == "bundled" else str(self.place.path),
             random=self.random,
+            stack=None if self.spec.encoder is None else "decoder" if decoder else "encoder",
         )
 
     def encode(self, text: str, *, literal_specials: bool = False) -> Encoded:
@@ -68,10 +79,45 @@ class Model:
             InputProblem: empty text, too many tokens, or a token without a row in the embedding.
         """
         encoded = self.tokenizer.encode(text, literal_specials=literal_specials)
+        if self.place.kind == "gguf" and len(encoded.tokens) > UNTOLD_WINDOW:
+            encoded = replace(encoded, notes=(*encoded.notes, WINDOW_NOTE))
+        return self._checked(encoded, "text")
+
+    def encode_target(self, text: str, *, literal_specials: bool = False) -> Encoded:
+        """Encode a target as the decoder of an encoder-decoder reads it: start token first.
+
+        Raises:
+            InputProblem: as for `encode`.
+            ModelProblem: nothing says how the decoder starts, or its vocabulary is not here.
+        """
+        if self.spec.target_vocab_size is not None:
+            raise ModelProblem(
+                f"{self.place.path}: the decoder has a vocabulary of its own, and tokenizer.json "
+                "holds only the encoder's; without --target the encoder is shown."
+            )
+        if not text.strip():
+            raise InputProblem("The target is empty; give the text that the decoder reads.")
+        encoded = self.tokenizer.encode(text, literal_specials=literal_specials)
+        start, notes = self.spec.decoder_start, list(encoded.notes)
+        if start == "last":
+            start = encoded.ids[-1]
+            notes.append(f"starts with {encoded.tokens[-1].token}, as tokenizer.json ends a text")
+        piece = None if start is None else self.tokenizer.piece(start)
+        if start is None or piece is None:
+            raise ModelProblem(
+                f"{self.place.path}: decoder_start_token_id is {start}, expected a token of the "
+                "vocabulary: how the decoder starts is not known."
+            )
+        if (self.place.path / "target.spm").exists():
+            notes.append("cut by tokenizer.json; the model's target.spm is not read")
+        encoded = shift_right(replace(encoded, notes=tuple(notes)), start, piece)
+        return self._checked(encoded, "target")
+
+    def _checked(self, encoded: Encoded, what: str) -> Encoded:
         limit = self.spec.n_positions
         if limit is not None and len(encoded.tokens) > limit:
             raise InputProblem(
-                f"The text has {len(encoded.tokens):,} tokens, {self.name} takes at most "
+                f"The {what} has {len(encoded.tokens):,} tokens, {self.name} takes at most "
                 f"{limit:,}: shorten it, or give it in pieces, one a line."
             )
         for token in encoded.tokens:

@@ -157,6 +157,7 @@ def silu(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": gelu,
+    "gelu_fast": gelu_tanh,
     "gelu_new": gelu_tanh,
     "gelu_pytorch_tanh": gelu_tanh,
     "relu": relu,

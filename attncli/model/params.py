@@ -35,6 +35,13 @@ class Source:
     """True when the family also exists without this parameter."""
     rows: tuple[int, int] | None = None
     """First axis from, to: the part of a fused tensor that is read; None: all of it."""
+    others: tuple[str, ...] = ()
+    """More tensors of this shape; with them the values are stacked along a new first axis."""
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Names of all tensors that are read."""
+        return (self.tensor, *self.others)
 
     @property
     def read_shape(self) -> Shape:
@@ -68,7 +75,9 @@ class Params:
             return None
         values = self._kept.get(name)
         if values is None:
-            if source.rows is None:
+            if source.others:
+                values = np.stack([self.store.read(tensor) for tensor in source.tensors])
+            elif source.rows is None:
                 values = self.store.read(source.tensor, None if self.keep else out)
             else:
                 values = self.store.rows(source.tensor, slice(*source.rows))
@@ -157,31 +166,18 @@ def bind(
     Raises:
         ModelProblem: tensors are missing, have another shape or type, or are used by nobody.
     """
-    missing = {
-        s.tensor for s in sources.values() if not s.optional and s.tensor not in store.tensors
-    }
+    needed = {tensor for s in sources.values() if not s.optional for tensor in s.tensors}
+    missing = needed - store.tensors.keys()
     if missing:
-        needed = len({source.tensor for source in sources.values()})
         raise ModelProblem(
-            f"{store.path}: {len(missing)} of {needed} tensors missing ({listing(missing)}). "
+            f"{store.path}: {len(missing)} of {len(needed)} tensors missing ({listing(missing)}). "
             f"The file has {len(store.tensors)}; it may be incomplete or of another family."
         )
     bound = {name: s for name, s in sources.items() if s.tensor in store.tensors}
     for source in bound.values():
-        info = store.tensors[source.tensor]
-        if info.dtype not in FLOAT_TYPES:
-            raise ModelProblem(
-                f"{store.path}: tensor {source.tensor} is stored as {info.dtype}, expected "
-                "floating-point numbers; models quantised by other tools are not read."
-            )
-        shape = info.shape
-        expected = source.shape if source.shape[0] >= 0 else (*shape[:1], *source.shape[1:])
-        if shape != expected:
-            raise ModelProblem(
-                f"{store.path}: tensor {source.tensor} has shape {list(shape)}, "
-                f"expected {list(source.shape)} from the config."
-            )
-    used = {source.tensor for source in bound.values()}
+        for tensor in source.tensors:
+            _check(store, tensor, source.shape)
+    used = {tensor for source in bound.values() for tensor in source.tensors}
     unused = {name for name in store.tensors if name not in used and not ignored(name)}
     if unused:
         raise ModelProblem(
@@ -189,3 +185,19 @@ def bind(
             f"({listing(unused)}); results could be wrong, so attn stops here."
         )
     return Params(store, bound)
+
+
+def _check(store: TensorStore, tensor: str, expected: Shape) -> None:
+    """Refuse a tensor of another type or shape than the config leads to expect."""
+    info = store.tensors[tensor]
+    if info.dtype not in FLOAT_TYPES:
+        raise ModelProblem(
+            f"{store.path}: tensor {tensor} is stored as {info.dtype}, expected "
+            "floating-point numbers; models quantised by other tools are not read."
+        )
+    length = info.shape[:1] if expected[0] < 0 else expected[:1]
+    if info.shape != (*length, *expected[1:]):
+        raise ModelProblem(
+            f"{store.path}: tensor {tensor} has shape {list(info.shape)}, "
+            f"expected {list(expected)} from the config."
+        )

@@ -27,15 +27,18 @@ def bias_for(
         stack: which kind of bias.
         params: holds the table of buckets or of relative positions, shared by all layers.
         prefix: of this stack's parameters.
-        layer: holds the position projections of disentangled attention.
+        layer: holds the bucket table of this layer alone, or the position projections of
+            disentangled attention.
         n_queries: tokens of the text.
         n_keys: likewise; more than n_queries never happens in self-attention.
     """
     spec = stack.position_bias
     if isinstance(spec, AlibiSpec):
-        return _alibi(spec, n_keys)
+        return _by_key(alibi(spec, n_keys))
     if isinstance(spec, BucketSpec):
-        table = params.need(f"{prefix}position_bias.weight")
+        table = layer.get("position_bias.weight")
+        if table is None:
+            table = params.need(f"{prefix}position_bias.weight")
         offsets = np.arange(-(n_queries - 1), n_keys)
         chosen = table[bucket(offsets, spec, both_ways=not stack.causal)]
         return _by_offset(np.ascontiguousarray(chosen.T), n_queries)
@@ -76,16 +79,36 @@ def bucket(
     return found + np.where(distance < exact, distance, logarithmic)
 
 
-def _alibi(spec: AlibiSpec, n_keys: int) -> Bias:
+def alibi(spec: AlibiSpec, n_keys: int) -> Float[Array, "head 1 key"]:
+    """Return slope · position of each key, the same for all queries: softmax sees distances.
+
+    Source: Press et al. 2022, section 3; transformers adds it in this form too.
+    """
     slopes = np.asarray(spec.slopes, np.float32)[:, None, None]
     positions = np.arange(n_keys, dtype=np.float32)
     if spec.from_end:
-        positions = positions - (n_keys - 1)
+        positions -= n_keys - 1
+    if spec.bfloat16:
+        bias = _bfloat16(_bfloat16(slopes) * _bfloat16(positions))
+    else:
+        bias = slopes * positions
+    return bias * np.float32(spec.factor)
+
+
+def _by_key(values: Float[Array, "head 1 key"]) -> Bias:
+    """Bias that is the same for every query."""
 
     def block(queries: slice, keys: slice, q: Array, k: Array) -> Array:
-        return slopes * positions[None, None, keys]
+        return values[:, :, keys]
 
     return block
+
+
+def _bfloat16(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Round float32 to the nearest bfloat16, ties to even."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    bits = bits + (0x7FFF + (bits >> 16 & 1))
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def _by_offset(values: Float[Array, "head offset"], n_queries: int) -> Bias:

@@ -72,11 +72,17 @@ class AlibiSpec:
     """One a head."""
     from_end: bool = False
     """Count positions back from the last token (MPT) instead of from the first."""
+    factor: float = 1.0
+    """Factor on the bias, where it is added before q·k is scaled (Falcon)."""
+    bfloat16: bool = False
+    """Slopes, positions and their products are rounded to 8 significant bits (Falcon)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketSpec:
     """Learned bias by distance bucket, the table `position_bias.weight` [bucket, head].
+
+    All layers share the stack's table, except those that have one of their own (UMT5).
 
     Source: Raffel et al. 2020, section 2.1.
     """
@@ -169,7 +175,7 @@ class StackSpec:
     parallel: bool = False
     """Attention and feed-forward part read the same input and are added together."""
     qkv_clip: float | None = None
-    """Projected queries, keys and values are clipped to -qkv_clip...qkv_clip (OLMo 1)."""
+    """Projected queries, keys and values are clipped to -qkv_clip...qkv_clip (OLMo 1, MPT)."""
     softcap: float | None = None
     """scores become softcap · tanh(scores / softcap) before masking."""
     position_bias: AlibiSpec | BucketSpec | DisentangledSpec | None = None
@@ -212,3 +218,13 @@ class ModelSpec:
     encoder: StackSpec | None = None
     """The stack that reads the source text, in encoder-decoders; its parameters' names begin
     with "encoder."."""
+    target_vocab_size: int | None = None
+    """Rows of the decoder's embedding table where its vocabulary is another one (Marian)."""
+    decoder_start: int | Literal["last"] | None = None
+    """Token that stands first in what a decoder reads; "last": the last token of the encoded
+    target (mBART's language code); None: the configuration names none."""
+
+    @property
+    def reader(self) -> StackSpec:
+        """The stack that reads the user's text: the encoder of two, or the only one."""
+        return self.stack if self.encoder is None else self.encoder

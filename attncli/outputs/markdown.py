@@ -31,7 +31,9 @@ class MarkdownWriter:
         for note in result.notes:
             lines += [f"*{escape(note)}*", ""]
         for shown in result.tables():
-            if shown.title:
+            if isinstance(shown, Matrix):
+                lines += [escape(f"{shown.title} · {shown.sides}"), ""]
+            elif shown.title:
                 lines += [escape(shown.title), ""]
             lines += [*(_matrix(shown) if isinstance(shown, Matrix) else _table(shown)), ""]
         self._sink.text("\n".join(lines) + "\n")

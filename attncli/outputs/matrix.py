@@ -43,7 +43,7 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
     side = digits + 1 + max(map(cell_len, labels)) + 1
     room = width - side
     n_keys = len(matrix.keys)
-    title = f"{matrix.title} · rows query, columns key"
+    title = f"{matrix.title} · {matrix.sides}"
     if len(matrix.queries) <= MAX_QUERIES:
         # one digit still orders scores; of fractions it would leave only ".0" and ".1"
         for places in (matrix.digits,) if matrix.unit == "fraction" else (matrix.digits, 1):

@@ -102,7 +102,8 @@ def draw_table(table: Table, width: int) -> list[Text]:
     remarks = []
     if left_out:
         hint = f"; {table.hint}" if table.hint else ""
-        remarks.append(f"{len(rows)} of {len(table.rows)} rows{hint}")
+        which = f", those with {table.importance}" if table.importance else ""
+        remarks.append(f"{len(rows)} of {len(table.rows)} rows{which}{hint}")
     if layout.dropped:
         remarks.append(f"no room at this width for: {', '.join(layout.dropped)}")
     if cut_short:

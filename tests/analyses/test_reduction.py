@@ -82,7 +82,7 @@ def test_chosen_rows_equal_those_of_the_whole_in_blocks_of_any_size(
 def test_matrices_of_every_head_are_those_of_single_heads(minilm: Model) -> None:
     ids = minilm.encode("We were stuck in a traffic jam").ids
     n, chosen = len(ids), Heads((1, 4), (3, 7))
-    every = HeadMatrices(chosen, n)
+    every = HeadMatrices(chosen, n, n)
     singles = [Reduction(Heads((i,), (h,)), np.arange(n), n) for i in (1, 4) for h in (3, 7)]
     run(minilm.spec, minilm.params, [Job(ids, [0] * n, [every, *singles])])
     for place, single in enumerate(singles):

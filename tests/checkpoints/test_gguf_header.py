@@ -198,4 +198,4 @@ def _parse_within_bounds(data: bytes) -> None:
             assert 0 <= found.start <= found.start + found.n_bytes <= len(data)
         for value in header.metadata.values():
             if isinstance(value, Texts):
-                value.all()
+                list(value)

@@ -9,6 +9,7 @@ import pytest
 
 from attncli import __version__
 from attncli.analyses import model_list as models_analysis
+from tests.seq2seq import seq2seq
 
 COMMANDS = [
     ["inspect"],
@@ -161,6 +162,8 @@ def test_help_ends_with_an_example(attn, command: list[str]) -> None:
 
 VALUES = {
     "--model": "minilm",
+    "--target": "der hund",
+    "--attention": "self",
     "--layer": "1",
     "--head": "2",
     "--reduce": "max",
@@ -195,6 +198,9 @@ def test_every_option_of_the_help_works(attn, command, bert_folder, tmp_path: Pa
     for option in set(shown) - {"--help"}:
         arguments = needed.get(" ".join(command), ["jam and jam"])
         value = VALUES.get(option)
+        if option == "--target":
+            seq2seq(tmp_path / "seq2seq")
+            arguments = ["the dog", "-m", str(tmp_path / "seq2seq")]
         if option == "--file":
             arguments, value = [], str(texts)
         elif option in ("--output", "--vocab-from"):

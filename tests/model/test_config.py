@@ -160,3 +160,25 @@ def test_key_that_is_neutral_with_one_value_only(key: str, neutral: Any, other: 
     assert read(**{key: neutral})
     with pytest.raises(ModelProblem, match=key):
         read(**{key: other})
+
+
+def test_either_takes_the_spelling_that_is_there_and_refuses_two_that_differ() -> None:
+    def reader(**values: Any) -> ConfigReader:
+        return ConfigReader(values, "config.json")
+
+    assert reader(n_embd=4).either("n_embd", "hidden_size") == "n_embd"
+    assert reader(n_embd=None, hidden_size=4).either("n_embd", "hidden_size") == "hidden_size"
+    assert reader().either("n_embd", "hidden_size") == "n_embd"
+    both = reader(n_embd=4, hidden_size=4)
+    both.either("n_embd", "hidden_size")
+    both.finish()
+    with pytest.raises(ModelProblem, match="n_embd and hidden_size should be equal"):
+        reader(n_embd=4, hidden_size=5).either("n_embd", "hidden_size")
+
+
+@pytest.mark.parametrize("key", ["is_encoder_decoder", "add_cross_attention", "is_decoder"])
+def test_switch_is_passed_over_only_when_it_is_off(key: str) -> None:
+    ConfigReader({key: False}, "config.json").finish()
+    for value in (True, 1, "no"):
+        with pytest.raises(ModelProblem, match=key):
+            ConfigReader({key: value}, "config.json").finish()

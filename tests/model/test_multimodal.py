@@ -9,7 +9,7 @@ import pytest
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families import find_family
-from tests.parity.cases import GEMMA, TINY_LLAMA, TINY_VISION
+from tests.parity.cases.llama_like import GEMMA, TINY_LLAMA, TINY_VISION
 from tests.parity.comparison import assert_same, read_golden, renamed, run_golden
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from attncli.checkpoints.safetensors import SafetensorsFile, write_safetensors
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.load import resolve
-from attncli.model.params import Params, Source, Workspace
+from attncli.model.params import Params, Source, Workspace, bind
 from tests.toys import Tensors, tiny_bert
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
@@ -115,3 +116,18 @@ def test_memory_of_a_layer_serves_the_next_one_unless_its_shape_differs(tmp_path
     assert np.shares_memory(first, second)
     assert not np.shares_memory(second, third)
     np.testing.assert_array_equal(third, store.read("w2"))
+
+
+def test_tensors_of_the_heads_are_stacked_and_each_is_needed(tmp_path: Path) -> None:
+    tensors = {f"norms.{i}": np.full(3, i, np.float32) for i in range(3)}
+    path = tmp_path / "model.safetensors"
+    write_safetensors(path, tensors, {})
+    source = Source("norms.0", (3,), others=("norms.1", "norms.2"))
+    params = bind(SafetensorsFile(path), {"norm": source}, lambda name: False)
+    np.testing.assert_array_equal(params.need("norm"), [[0] * 3, [1] * 3, [2] * 3])
+    for name, other in (("norms.3", "1 of 3 tensors missing .norms.3"), ("norms.1", "norms.2")):
+        bad = Source("norms.0", (3,), others=("norms.1", name))
+        with pytest.raises(ModelProblem, match=other):
+            bind(SafetensorsFile(path), {"norm": bad}, lambda name: False)
+    with pytest.raises(ModelProblem, match=r"norms.0 has shape \[3\]"):
+        bind(SafetensorsFile(path), {"norm": replace(source, shape=(4,))}, lambda name: False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from attncli.analyses.model_list import list_models
 from attncli.analyses.models import describe_model
 from attncli.model.load import load
 from tests.outputs.streams import Stream
+from tests.seq2seq import SOURCE, TARGET, seq2seq
 
 JAM = "We were stuck in a traffic jam, unbelievable"
 TOAST = "I love my toast with strawberry jam"
@@ -22,6 +26,13 @@ TOAST = "I love my toast with strawberry jam"
 @cache
 def _model(name: str) -> Any:
     return load(name)
+
+
+@cache
+def _seq2seq() -> Any:
+    folder = TemporaryDirectory(prefix="attn-test-")
+    atexit.register(folder.cleanup)
+    return seq2seq(Path(folder.name))
 
 
 SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -41,6 +52,27 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
         "inspect",
         lambda: api.inspect("i like jam", _model("random:d_model=8,heads=2,causal=true"), head=1),
     ),
+    "encoder": ("inspect", lambda: api.inspect(SOURCE, _seq2seq(), head="0.1")),
+    "cross": ("inspect", lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET)),
+    "cross head": ("inspect", lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET, head="1.0")),
+    "cross query": (
+        "inspect",
+        lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET, query=["hund"], by="weight"),
+    ),
+    "cross words": (
+        "inspect",
+        lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET, words=True, special="fold"),
+    ),
+    "decoder": (
+        "inspect",
+        lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET, attention="self", head="1.2"),
+    ),
+    "encoder pair": (
+        "compare",
+        lambda: api.compare(SOURCE, "a cat and the dog", model=_seq2seq(), word="cat"),
+    ),
+    "encoder tokens": ("tokens", lambda: api.tokens(SOURCE, _seq2seq())),
+    "encoder info": ("models.info", lambda: describe_model(_seq2seq())),
     "pair": ("compare", lambda: api.compare(JAM, TOAST, model=_model("minilm"), word="jam")),
     "several": ("compare", lambda: api.compare(JAM, TOAST, TOAST, model=_model("minilm"))),
     "anchors": (

@@ -45,7 +45,7 @@ def test_table_and_matrix_as_text(tmp_path: Path) -> None:
         "| jam | a\\|b .25  I .50 | .12 |\n"
         "| \\`I\\` | – | – |\n"
         "\n"
-        "scores\n"
+        "scores · rows query, columns key\n"
         "\n"
         "| query | 0 \\[CLS\\] | 1 jam |\n"
         "| :-- | --: | --: |\n"

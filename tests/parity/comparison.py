@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,6 +31,25 @@ class Expected(Protocol):
     scores: Array
     resid: Array
 
+    @property
+    def encoder(self) -> Expected | None:
+        """The encoder's numbers, of an encoder-decoder."""
+
+    @property
+    def cross(self) -> Expected | None:
+        """The decoder's attention to the source."""
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Frozen numbers of one kind of attention."""
+
+    weights: Array
+    scores: Array
+    resid: Array
+    encoder: None = None
+    cross: None = None
+
 
 @dataclass(slots=True)
 class Golden:
@@ -42,6 +61,9 @@ class Golden:
     weights: Array
     scores: Array
     resid: Array
+    source: list[int]
+    encoder: Numbers | None
+    cross: Numbers | None
 
     def model(self) -> tuple[ModelSpec, Params]:
         """Resolve config and tensors the way a checkpoint is resolved."""
@@ -54,8 +76,15 @@ def read_golden(name: str) -> Golden:
     with np.load(GOLDEN / f"{name}.npz") as arrays:
         parameters = {n[6:]: arrays[n] for n in arrays.files if n.startswith("param:")}
         config, ids = json.loads(str(arrays["config"])), arrays["ids"].tolist()
+        source = arrays["source"].tolist() if "source" in arrays.files else []
+        encoder = _numbers(arrays, "encoder_") if source else None
+        cross = _numbers(arrays, "cross_") if source else None
         frozen = [arrays[name] for name in ("weights", "scores", "resid")]
-    return Golden(config, parameters, ids, *frozen)
+    return Golden(config, parameters, ids, *frozen, source, encoder, cross)
+
+
+def _numbers(arrays: Mapping[str, Array], prefix: str) -> Numbers:
+    return Numbers(*(arrays[f"{prefix}{name}"] for name in ("weights", "scores", "resid")))
 
 
 def renamed(golden: Golden, rename: Callable[[str], str]) -> Golden:
@@ -65,13 +94,23 @@ def renamed(golden: Golden, rename: Callable[[str], str]) -> Golden:
 
 
 def differences(expected: Expected, found: Recorder) -> dict[str, list[float]]:
-    """Return, per kind, the largest difference of each layer in units of its tolerance."""
+    """Return, per kind, the largest difference of each layer in units of its tolerance.
+
+    Kinds of an encoder-decoder: those of the decoder, "encoder weights", "cross weights", ....
+    """
     largest_score = float(np.abs(expected.scores[np.isfinite(expected.scores)]).max())
-    return {
+    kinds = {
         "weights": _per_layer(expected.weights, found.weights, TOLERANCE),
         "scores": _per_layer(expected.scores, found.scores, TOLERANCE * largest_score),
         "resid": _per_layer(expected.resid, found.resid, TOLERANCE),
     }
+    for name in ("encoder", "cross"):
+        theirs, ours = getattr(expected, name), getattr(found, name)
+        assert (theirs is None) == (ours is None)
+        if theirs is not None:
+            inner = differences(theirs, ours)
+            kinds |= {f"{name} {kind}": layers for kind, layers in inner.items() if layers}
+    return kinds
 
 
 def assert_same(name: str, expected: Expected, found: Recorder) -> None:
@@ -83,7 +122,7 @@ def assert_same(name: str, expected: Expected, found: Recorder) -> None:
 
 def run_golden(golden: Golden) -> Recorder:
     """Run a golden case with its own parameters."""
-    return record(*golden.model(), golden.ids)
+    return record(*golden.model(), golden.ids, golden.source)
 
 
 def _per_layer(expected: Array, found: Array, tolerance: float) -> list[float]:

@@ -1,6 +1,6 @@
 """Freeze what transformers computes to golden/*.npz, so that the default suite needs no torch.
 
-    python -m tests.parity.make_golden
+    python -m tests.parity.make_golden [PART OF A NAME ...]
 
 The files of real checkpoints are written only when these are under .models/ (tests/real.py).
 """
@@ -8,6 +8,7 @@ The files of real checkpoints are written only when these are under .models/ (te
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,13 +25,19 @@ GOLDEN = Path(__file__).parent / "golden"
 def freeze_case(case: reference.Case) -> None:
     """Write parameters, config, ids and expected numbers of one tiny case."""
     model = reference.build(case)
-    result = reference.run(model, case.ids)
+    result = reference.run(model, case.ids, case.source)
     config = {"model_type": case.model_type, **case.config}
     parameters = {
         f"param:{name}": values
-        for name, values in reference.parameters(model).items()
+        for name, values in reference.parameters(model, case.unwritten).items()
         if "pooler" not in name
     }
+    parts: dict[str, np.ndarray] = {}
+    for part in ("encoder", "cross"):
+        if (numbers := getattr(result, part)) is not None:
+            parts["source"] = np.array(case.source)
+            for name in ("weights", "scores", "resid"):
+                parts[f"{part}_{name}"] = getattr(numbers, name)
     np.savez_compressed(
         GOLDEN / f"{case.name}.npz",
         config=np.array(json.dumps(config)),
@@ -38,6 +45,7 @@ def freeze_case(case: reference.Case) -> None:
         weights=result.weights,
         scores=result.scores,
         resid=result.resid,
+        **parts,
         **parameters,
     )
 
@@ -75,9 +83,11 @@ def _run_real(folder: Path) -> tuple[np.ndarray, reference.Reference]:
 
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
+    wanted = sys.argv[1:]
     for case in CASES:
-        freeze_case(case)
-    if (MODELS / "minilm").is_dir():
+        if not wanted or any(name in case.name for name in wanted):
+            freeze_case(case)
+    if not wanted and (MODELS / "minilm").is_dir():
         freeze_minilm(MODELS / "minilm")
     if (MODELS / "mpnet").is_dir():
         freeze_mpnet(MODELS / "mpnet")

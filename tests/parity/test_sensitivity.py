@@ -11,7 +11,7 @@ import pytest
 
 from attncli.model import ops
 from attncli.model.params import Params
-from attncli.model.spec import ClampedGate, ModelSpec, RopeScaling, RopeSpec
+from attncli.model.spec import BucketSpec, ClampedGate, ModelSpec, RopeScaling, RopeSpec
 from tests.parity.comparison import differences, read_golden
 from tests.toys import record
 
@@ -283,7 +283,7 @@ def _measure(defect: Defect, case: str = "bert-eps-tanh") -> dict[str, list[floa
     golden = read_golden(case)
     spec, params = golden.model()
     spec = defect(spec, params)
-    found = record(spec, params, golden.ids)
+    found = record(spec, params, golden.ids, golden.source)
     if found.weights.shape != golden.weights.shape:
         return {kind: [np.inf] for kind in ("weights", "scores", "resid")}
     return differences(golden, found)
@@ -328,3 +328,84 @@ def test_coarse_error_function_shows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_defect_nothing_shows() -> None:
     assert all(max(layers) <= 1 for layers in _measure(lambda spec, _: spec).values())
+
+
+def with_encoder(**changes: Any) -> Defect:
+    """Change what the arithmetic is told of the encoder."""
+
+    def change(spec: ModelSpec, _: Params) -> ModelSpec:
+        assert spec.encoder is not None
+        return replace(spec, encoder=replace(spec.encoder, **changes))
+
+    return change
+
+
+def with_model(**changes: Any) -> Defect:
+    """Change what the arithmetic is told of the whole model."""
+    return lambda spec, _: replace(spec, **changes)
+
+
+def table_of_first_layer_only(spec: ModelSpec, params: Params) -> ModelSpec:
+    """Read the shared bias as one of the first layer, where the file holds it."""
+    nothing = replace(params.sources["encoder.position_bias.weight"], transform=np.zeros_like)
+    params.sources = {**params.sources, "encoder.1.position_bias.weight": nothing}
+    return spec
+
+
+def tables_of_first_layer_for_all(spec: ModelSpec, params: Params) -> ModelSpec:
+    """Share the bias of the first layer, as in most of the relatives."""
+    first = params.sources["encoder.0.position_bias.weight"]
+    params.sources = {**params.sources, "encoder.1.position_bias.weight": first}
+    return spec
+
+
+IN_TWO_STACKS = {
+    "bias of the first layer only": ("t5-v1.1", table_of_first_layer_only, "encoder scores"),
+    "bias of the first layer for all": ("umt5", tables_of_first_layer_for_all, "encoder scores"),
+    "scores divided by sqrt(d)": ("t5", with_stack(scale=4**-0.5), "cross scores"),
+    "encoder scores divided": ("t5", with_encoder(scale=4**-0.5), "encoder scores"),
+    "encoder sees only the past": ("bart", with_encoder(causal=True), "encoder weights"),
+    "fewer buckets": (
+        "t5-far",
+        with_encoder(position_bias=BucketSpec(6, 11)),
+        "encoder scores",
+    ),
+    "buckets of another range": (
+        "t5-far",
+        with_encoder(position_bias=BucketSpec(8, 128)),
+        "encoder scores",
+    ),
+    "norm of the encoder's output dropped": (
+        "t5",
+        without("encoder.final_norm.weight"),
+        "cross weights",
+    ),
+    "norm before cross-attention dropped": ("t5", without("0.cross_in.weight"), "cross scores"),
+    "norm after cross-attention dropped": ("bart", without("1.cross_residual.weight"), "resid"),
+    "cross-attention left out": ("bart", without("1.cross.q.weight"), "resid"),
+    "cross bias dropped": ("bart", without("1.cross.v.bias"), "resid"),
+    "embedding not scaled": ("mbart", with_model(embed_scale=1.0), "encoder weights"),
+    "positions two rows off": ("bart", with_model(position_offset=0), "encoder weights"),
+    "no sines": ("marian-computed", with_model(sinusoid=False), "encoder weights"),
+    "norm of the embedding dropped": ("mbart", without("embed_norm.weight"), "weights"),
+    "norm of the encoder's embedding dropped": (
+        "mbart",
+        without("encoder.embed_norm.weight"),
+        "encoder weights",
+    ),
+    "tanh form dropped": ("t5-v1.1", with_encoder(activation="gelu"), "encoder resid"),
+    "gate dropped": ("t5-gated-silu", without("encoder.1.ffn.gate.weight"), "encoder resid"),
+    "eps of another family": ("t5-eps", with_stack(eps=1e-6), "cross scores"),
+}
+
+
+@pytest.mark.parametrize("name", IN_TWO_STACKS)
+def test_defect_of_an_encoder_decoder_shows(name: str) -> None:
+    case, defect, kind = IN_TWO_STACKS[name]
+    measured = _measure(defect, case)
+    assert max(measured[kind]) > 3
+
+
+@pytest.mark.parametrize("case", ["t5", "bart", "marian-computed", "umt5"])
+def test_without_a_defect_nothing_shows_in_two_stacks(case: str) -> None:
+    assert all(max(layers) <= 1 for layers in _measure(lambda spec, _: spec, case).values())

@@ -46,9 +46,9 @@ def build_tokenizer(path: Path, metadata: Mapping[str, Value]) -> TextTokenizer:
     try:
         tokenizer, notes = _KINDS[kind](vocabulary)
         _add_whole_tokens(tokenizer, vocabulary)
-    except ModelProblem:
+    except (ModelProblem, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as problem:  # the library raises plain Exception for anything wrong
+    except BaseException as problem:  # the library raises plain Exception, or panics
         raise vocabulary.problem(" ".join(str(problem).split())[:160]) from None
     return TextTokenizer(tokenizer, notes)
 

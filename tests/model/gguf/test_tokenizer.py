@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer
 from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel, Sequence, Split
 
 from attncli.checkpoints.gguf import GgufFile
-from attncli.errors import ModelProblem
+from attncli.errors import InputProblem, ModelProblem
 from attncli.model.gguf.splitting import RULES
 from attncli.model.gguf.tokenizer import build_tokenizer
 from attncli.tokenize import TextTokenizer
@@ -270,6 +272,41 @@ def test_tokens_that_are_no_text(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "m.gguf", metadata, {})
     with pytest.raises(ModelProblem, match=r"tokenizer\.ggml\.tokens holds strings that are not"):
         build_tokenizer(path, GgufFile(path).metadata)
+
+
+STRINGS = st.lists(st.text("ab▁ Ġ<", max_size=4), max_size=8)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(["gpt2", "llama", "bert", "t5"]),
+    STRINGS,
+    st.lists(st.integers(0, 9), max_size=8),
+    STRINGS,
+    st.dictionaries(
+        st.sampled_from(["bos", "eos", "unknown", "cls", "seperator"]), st.integers(0, 9)
+    ),
+    st.booleans(),
+)
+def test_only_model_problems_escape(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: str,
+    tokens: list[str],
+    kinds: list[int],
+    merges: list[str],
+    ids: dict[str, int],
+    fits: bool,
+) -> None:
+    kinds = (kinds + [1] * len(tokens))[: len(tokens)] if fits else kinds
+    keys: dict[str, Any] = {f"{role}_token_id": number for role, number in ids.items()}
+    keys["token_type"] = np.array(kinds, np.int32)
+    keys["scores"] = -np.arange(len(kinds), dtype=np.float32)
+    keys["merges"] = merges or None
+    try:
+        tokenizer = build(tmp_path_factory.mktemp("fuzz"), tokens, model=kind, pre="gpt-2", **keys)
+        tokenizer.encode("ab a< b")
+    except (ModelProblem, InputProblem):
+        pass
 
 
 def test_llama3_rule_equals_a_split_by_its_published_pattern(tmp_path: Path) -> None:

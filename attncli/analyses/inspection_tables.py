@@ -1,0 +1,188 @@
+"""The tables of `attn inspect`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from attncli.analyses.columns import state_columns
+from attncli.analyses.excess import Telling
+from attncli.analyses.inspection import Inspection
+from attncli.analyses.units import Unit
+from attncli.display import display, labels, quoted
+from attncli.numbers import format_fraction
+from attncli.results import Column, Label, Matrix, Share, Table
+
+MATRIX_HINT = "--query WORD shows one row, -f csv all numbers"
+ROWS_HINT = "--query WORD chooses rows, -f json has all"
+MOST_SIDE_BY_SIDE = 4
+"""Chosen queries that are read downwards, each in a column of its own."""
+
+
+def tables(result: Inspection) -> list[Table | Matrix]:
+    """Return the tables in reading order: scores and weights of a head, top keys, shift."""
+    shown: list[Table | Matrix] = []
+    if len(result.queries) == 1:
+        shown.append(_row(result))
+    elif len(result.queries) <= MOST_SIDE_BY_SIDE < len(result.query_units):
+        shown.append(_rows_side_by_side(result))
+    else:
+        if result.scores is not None:
+            title = "scores: scaled q·k, before the softmax"
+            shown.append(_matrix(result, "scores", title, "score", result.scores))
+        title = f"attention weights: fractions{_sums_note(result)}"
+        shown.append(_matrix(result, "weights", title, "fraction", result.weights))
+    top = _top(result)
+    return [*shown, *([top] if len(top.columns) > 1 else []), _shift(result)]
+
+
+def _matrix(result: Inspection, name: str, title: str, unit: str, values: Any) -> Matrix:
+    queries = [result.query_units[i].shown() for i in result.queries]
+    keys = [result.key_units[i].shown() for i in result.keys]
+    matrix = Matrix(name, title, unit, queries, keys, values, hint=MATRIX_HINT)
+    if not result.sides.is_cross:
+        return matrix
+    sides = "rows query in the target text, columns key in the source text"
+    return Matrix(name, title, unit, queries, keys, values, hint=MATRIX_HINT, sides=sides)
+
+
+def _sums_note(result: Inspection) -> str:
+    if result.heads.reduce == "max" and not result.heads.single:
+        return ", largest over the chosen heads (rows do not sum to 1)"
+    if len(result.keys) < len(result.key_units):
+        return ", only the chosen keys (rows do not sum to 1)"
+    if result.has_sink and result.view.special != "hide":
+        return ", rows sum to less than 1 (a learned sink takes the rest)"
+    return ", rows sum to 1"
+
+
+def _row(result: Inspection) -> Table:
+    """One query, read downwards: each key with its numbers."""
+    name = "key in the source" if result.sides.is_cross else "key"
+    columns = [Column("", "int"), Column(name, "label")]
+    if result.scores is not None:
+        columns.append(Column("score", "number", "scaled q·k"))
+    columns += [
+        Column("weight", "fraction", "fraction"),
+        Column("weight as a bar", "bar", priority=50),
+        Column("contribution", "fraction", "share of the row's output"),
+    ]
+    rows: list[list[Any]] = []
+    for j, key in enumerate(result.keys):
+        score = [] if result.scores is None else [float(result.scores[0, j])]
+        weight, share = float(result.weights[0, j]), float(result.contributions[0, j])
+        unit = result.key_units[key]
+        rows.append([unit.tokens[0], unit.shown(), *score, weight, weight, share])
+    query = display(result.query_units[result.queries[0]].text.strip())
+    where = " in the target text" if result.sides.is_cross else ""
+    title = f"from “{query}”{where}: weights are fractions{_sums_note(result)}"
+    importance = [float(value) for value in result.weights[0]]
+    return Table("row", title, columns, rows, importance, "the largest weights", "-f csv has all")
+
+
+def _rows_side_by_side(result: Inspection) -> Table:
+    """A few queries, read downwards: the weight of each key in a column a query."""
+    name = "key in the source" if result.sides.is_cross else "key"
+    queries = [result.query_units[query] for query in result.queries]
+    columns = [Column("", "int"), Column(name, "label")]
+    columns += [
+        Column(f"{unit.tokens[0]} {unit.label}", "fraction", "fraction") for unit in queries
+    ]
+    rows = [
+        [unit.tokens[0], unit.shown(), *map(float, result.weights[:, j])]
+        for j, unit in ((j, result.key_units[key]) for j, key in enumerate(result.keys))
+    ]
+    importance = [float(value) for value in result.weights.max(axis=0)]
+    title = f"attention weights: fractions{_sums_note(result)} · one column a query".replace(
+        "rows sum", "columns sum"
+    )
+    return Table("rows", title, columns, rows, importance, "the largest weights", "-f csv has all")
+
+
+def _top(result: Inspection) -> Table:
+    """Each query with its top keys, the share of sinks and the telling head, where there is one."""
+    cross, several = result.sides.is_cross, len(result.queries) > 1
+    by_weight = result.view.by == "weight"
+    has_specials = any(token.special for token in result.sides.keys.tokens)
+    # where words repeat, their place tells them apart
+    numbered = len({row.unit.label for row in result.rows}) < len(result.rows)
+    columns = [Column("", "int")] if numbered else []
+    columns.append(Column("query", "label"))
+    if several:
+        keys = "source keys" if cross else "keys"
+        measures = [
+            Column(f"{keys} by contribution", "shares", "share of the row's output"),
+            Column(f"{keys} by weight", "shares", "fraction"),
+        ]
+        # the measure that was asked for stands first and stays longest
+        first, second = measures[by_weight], measures[not by_weight]
+        columns += [first, replace(second, priority=60)]
+    if has_specials:
+        columns.append(Column("sinks", "fraction", "weight on special tokens", priority=80))
+    if not cross:
+        columns.append(Column("telling head", "text", "its weight", priority=90))
+    rows, important = [], []
+    only_special = all(row.unit.special for row in result.rows)
+    for row in result.rows:
+        if row.unit.special and not only_special:
+            continue
+        cells: list[Any] = [row.unit.tokens[0], row.unit.shown()][not numbered :]
+        if several:
+            both = [
+                tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
+                tuple(Share(key.unit.shown(), key.weight) for key in row.by_weight),
+            ]
+            cells += reversed(both) if by_weight else both
+        if has_specials:
+            cells.append(row.special_weight)
+        if not cross:
+            cells.append(_describe_telling(row.telling, result.key_units))
+        rows.append(cells)
+        best = row.by_weight[0].weight if cross and row.by_weight else 0.0
+        important.append(best if row.telling is None else row.telling.excess)
+    title = _top_title(cross=cross, several=several, has_specials=has_specials)
+    which = "the most telling heads" if not cross else "the largest weights"
+    return Table("top", title, columns, rows, important, which, ROWS_HINT)
+
+
+def _top_title(*, cross: bool, several: bool, has_specials: bool) -> str:
+    if several:
+        what = "target token reads in the source" if cross else "query attends to"
+        apart = " (special tokens apart, their share under sinks)" if has_specials else ""
+        return f"what each {what}{apart}"
+    if cross:
+        return "the share of sinks"
+    return "the head that tells most" + (" and the share of sinks" if has_specials else "")
+
+
+def _shift(result: Inspection) -> Table:
+    columns = [Column("", "int"), Column("token", "label")]
+    columns += state_columns(result.card.layers, "cosine to the token's own embedding")
+    text = result.sides.queries
+    wanted = {token for query in result.queries for token in result.query_units[query].tokens}
+    shown = labels(text.tokens)
+    tokens = [t for t in text.tokens if t.index in wanted and not (t.special and len(wanted) > 1)]
+    rows = [
+        [token.index, Label(shown[token.index], token.special), *map(float, cosines)]
+        for token, cosines in ((token, result.shift[token.index]) for token in tokens)
+    ]
+    # the same rows as of the table before, where not all fit
+    telling = {
+        token: row.telling.excess
+        for row in result.rows
+        if row.telling is not None
+        for token in row.unit.tokens
+    }
+    important = [telling.get(token.index, 0.0) for token in tokens]
+    which = "token" if result.sides.target is None else "target token"
+    title = f"how far each {which} moved: cosine to its own embedding, after each layer"
+    chosen = "the most telling heads"
+    return Table("shift", title, columns, rows, important, chosen, ROWS_HINT)
+
+
+def _describe_telling(telling: Telling | None, units: Sequence[Unit]) -> str:
+    if telling is None:
+        return "–"
+    key = quoted(units[telling.key].label)
+    return f"L{telling.layer} H{telling.head} → {key} {format_fraction(telling.weight)}"
