@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers.pre_tokenizers import ByteLevel
 
-from tests.gguf_converter import bytes_tokenizer
 from tests.ggufs import gguf_bytes
 from tests.toys import random_array, tiny_bert, write_folder
 
@@ -84,7 +84,9 @@ def ollama_model(
 
 def gguf(architecture: str = "llama", *, layers: int = 2, heads: int = 2) -> bytes:
     """Return a tiny GGUF model with random parameters, in the layout of Llama."""
-    d_model, d_ff, n_tokens = 8, 12, 300
+    d_model, d_ff = 8, 12
+    pieces = sorted(ByteLevel.alphabet())
+    pieces.append(pieces[0] + pieces[1])
     metadata = {
         "general.architecture": architecture,
         f"{architecture}.embedding_length": d_model,
@@ -94,10 +96,14 @@ def gguf(architecture: str = "llama", *, layers: int = 2, heads: int = 2) -> byt
         f"{architecture}.attention.head_count": heads,
         f"{architecture}.attention.head_count_kv": heads,
         f"{architecture}.attention.layer_norm_rms_epsilon": 1e-5,
-        **bytes_tokenizer(n_tokens),
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": pieces,
+        "tokenizer.ggml.token_type": np.ones(len(pieces), np.int32),
+        "tokenizer.ggml.merges": [f"{pieces[0]} {pieces[1]}"],
     }
     shapes: dict[str, tuple[int, ...]] = {
-        "token_embd.weight": (n_tokens, d_model),
+        "token_embd.weight": (len(pieces), d_model),
         "output_norm.weight": (d_model,),
     }
     for i in range(layers):

@@ -110,7 +110,7 @@ class ModelList:
             )
             for m in self.models
         ]
-        return [Table("models", "", columns, rows)]
+        return [Table("models", "", columns, rows, hint="--json has all")]
 
     def tidy(self) -> Table:
         """Return one row a model."""

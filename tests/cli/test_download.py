@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import subprocess
+import sys
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import process_environment
 from tests.hub import Hub, serve
 from tests.stores import COMMIT, model_files
 
@@ -242,3 +249,22 @@ def test_get_of_what_is_no_name_of_the_hub(run, hub: Hub, name: str) -> None:
     assert (code, err.count("\n")) == (1, 1)
     assert "expected ORG/NAME" in err
     assert hub.requests == []
+
+
+def test_progress_is_shown_on_a_terminal_only(run, hub: Hub, tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "attncli", "models", "get", "org/tiny"]
+    settings = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0"}
+    terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 80))
+    environment = process_environment(**settings, NO_PROXY="127.0.0.1")
+    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=end) as ran:
+        os.close(end)
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux's way to say that the other end is closed
+            while data := os.read(terminal, 4096):
+                shown += data
+        out, _ = ran.communicate(timeout=60)
+    os.close(terminal)
+    assert ran.returncode == 0
+    assert out.count(b"\n") == 1
+    assert b"100%" in shown
