@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+import types
 
 import numpy as np
 import pytest
 
-from attncli.analyses import verify
+from attncli.analyses import reference, verify
 from attncli.analyses.verify import check_identities, verify_model
 from attncli.model import attention
 from attncli.model.load import Model
@@ -79,3 +81,13 @@ def test_verification_of_the_bundled_model_says_what_holds_and_what_does_not_app
     assert by_name["causality"].worst is None
     assert by_name["heads"].worst is not None
     assert "all identities hold" in result.headline()
+
+
+def test_reference_that_cannot_be_run_is_said_and_fails_nothing(
+    minilm: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", types.ModuleType("transformers"))
+    monkeypatch.setattr(reference.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(reference, "_load", lambda model, folder: 1 / 0)
+    checks, said = reference.compare_with_transformers(minilm, minilm.encode("a jam"))
+    assert (checks, said) == ([], "not compared with transformers: division by zero")
