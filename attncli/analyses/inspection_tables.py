@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from attncli.analyses.columns import state_columns
 from attncli.analyses.excess import Telling
 from attncli.analyses.inspection import Inspection
@@ -32,7 +34,7 @@ def tables(result: Inspection) -> list[Table | Matrix]:
             title = "scores: scaled q·k, before the softmax"
             shown.append(_matrix(result, "scores", title, "score", result.scores))
         title = f"attention weights: fractions{_sums_note(result)}"
-        shown.append(_matrix(result, "weights", title, "fraction", result.weights))
+        shown.append(_matrix(result, "weights", title, "fraction", _unseen_masked(result)))
     top = _top(result)
     return [*shown, *([top] if len(top.columns) > 1 else []), _shift(result)]
 
@@ -45,6 +47,15 @@ def _matrix(result: Inspection, name: str, title: str, unit: str, values: Any) -
         return matrix
     sides = "rows query in the target text, columns key in the source text"
     return Matrix(name, title, unit, queries, keys, values, hint=MATRIX_HINT, sides=sides)
+
+
+def _unseen_masked(result: Inspection) -> np.ndarray:
+    """Weights, with -inf where a causal model cannot see: a 0 there would read as a choice."""
+    if not result.card.causal or result.sides.is_cross:
+        return result.weights
+    last = np.array([max(result.query_units[query].tokens) for query in result.queries])
+    first = np.array([min(result.key_units[key].tokens) for key in result.keys])
+    return np.where(first[None, :] > last[:, None], -np.inf, result.weights)
 
 
 def _sums_note(result: Inspection) -> str:
