@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from attncli.checkpoints.store import TensorStore
 from attncli.model.forward import ENCODER
 from attncli.model.load import Model
 from attncli.results import RANDOM_NOTE, Column, ModelCard, Table, count, document
@@ -149,7 +152,7 @@ def describe_model(model: Model) -> ModelInfo:
         "feed-forward": f"{stack.activation}, width {stack.d_ff}" if stack.d_ff else "none",
         "rows of the embedding": model.spec.vocab_size,
         "most tokens of a text": model.spec.n_positions,
-        "weights stored as": model.dtype,
+        "weights stored as": ", ".join(_types(used, store)),
         "size on disk": size(sum(info.n_bytes for info in store.tensors.values())),
         "memory for one text": f"{size(4 * layer)} for a layer at a time",
         "memory for many texts": f"{size(4 * layer * stack.n_layers)} for all layers",
@@ -160,6 +163,15 @@ def describe_model(model: Model) -> ModelInfo:
         facts["decoder"] = f"{shape}, reads the encoder's output"
     ignored = tuple(sorted(set(store.tensors) - used))
     return ModelInfo(model.card(), facts, tensors, ignored)
+
+
+def _types(used: Iterable[str], store: TensorStore) -> list[str]:
+    """Storage types of tensors, the one of most bytes first."""
+    n_bytes: Counter[str] = Counter()
+    for tensor in sorted(used):
+        info = store.tensors[tensor]
+        n_bytes[info.dtype] += info.n_bytes
+    return [name for name, _ in n_bytes.most_common()]
 
 
 def _in_words(value: str | int | float | bool | None) -> str:

@@ -187,9 +187,10 @@ def _read_header(
             raise broken(f"tensor {name!r} begins at byte {start:,} of the data, expected {end:,}")
         end = stop
     if 8 + length + end != size:
+        short = 8 + length + end > size
+        reason = "the download may be incomplete" if short else "the rest belongs to no tensor"
         raise broken(
-            f"its header promises {8 + length + end:,} bytes, the file has {size:,}; "
-            "the download may be incomplete"
+            f"its header promises {8 + length + end:,} bytes, the file has {size:,}; {reason}"
         )
     return header, metadata, 8 + length
 

@@ -45,8 +45,9 @@ def compare(
 ) -> None:
     """Set one word in several contexts side by side: how alike it stays, what it reads in each.
 
-    Cosines come with the mean of random pairs of words at the same layer. --layer and --head
-    choose whose attention from the word is compared.
+    Cosines come with the mean of random pairs of words at the same layer; those of the last layer
+    are taken after the final norm, where the model has one. --layer and --head choose whose
+    attention from the word is compared.
     """
     from attncli import api
     from attncli.inputs import read_inputs

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attncli.analyses.models import describe_model
 from attncli.checkpoints.store import FLOAT_TYPES
 from attncli.errors import InputProblem, ModelProblem
 from attncli.model.load import load
@@ -152,6 +153,9 @@ def test_mixed_types_equal_the_unpacked_numbers(tmp_path: Path) -> None:
     types = {info.dtype for info in packed.params.store.tensors.values()}
     assert types == {"F32", "IQ4_NL", "Q4_K", "Q5_K", "Q6_K", "Q8_0"}
     assert types <= FLOAT_TYPES
+    shown = describe_model(packed).facts["weights stored as"]
+    assert set(str(shown).split(", ")) == types
+    assert str(shown).startswith("Q8_0, ")  # the embedding
 
 
 def test_type_that_is_not_read_is_refused_before_any_number(tmp_path: Path) -> None:
