@@ -35,6 +35,9 @@ def compare(
     head: options.Head = None,
     by: options.Measure = "contribution",
     literal_specials: options.LiteralSpecials = False,
+    engine: options.Engine = "numpy",
+    device: options.Device = None,
+    dtype: options.Dtype = None,
     format_: options.OutputFormat = "table",
     json: options.Json = False,
     output: options.Output = None,
@@ -55,7 +58,7 @@ def compare(
     session = Session(
         "compare", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
     )
-    loaded = session.load(model)
+    loaded = session.load(model, engine=engine, device=device, dtype=dtype)
     inputs = read_inputs(texts or [], file)
     result = api.compare(
         *session.usable(

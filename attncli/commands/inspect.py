@@ -20,6 +20,9 @@ def inspect(
     words: options.Words = False,
     special: options.Specials = "show",
     literal_specials: options.LiteralSpecials = False,
+    engine: options.Engine = "numpy",
+    device: options.Device = None,
+    dtype: options.Dtype = None,
     format_: options.OutputFormat = "table",
     json: options.Json = False,
     output: options.Output = None,
@@ -40,7 +43,7 @@ def inspect(
     session = Session(
         "inspect", format_=format_, json=json, output=output, no_color=no_color, verbose=verbose
     )
-    loaded = session.load(model)
+    loaded = session.load(model, engine=engine, device=device, dtype=dtype)
     session.each(
         loaded,
         texts,
