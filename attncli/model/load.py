@@ -241,17 +241,17 @@ def fetch_remote(repo: str) -> Place:
 
 def _with_torch(name: str | None, device: Device, dtype: Dtype) -> Model:
     """Load what transformers runs; a model of the hub needs only be one that it knows."""
-    from attncli.model import torch_engine
+    from attncli.model import torch_load
 
-    torch_engine.require_torch()
+    torch_load.require_torch()
     one_of("device", device, get_args(Device))
     one_of("dtype", dtype, get_args(Dtype))
     place = locate(name or default_name())
     if place.kind == "remote":
         from attncli.model.locate.download import fetch
 
-        place = fetch(place.name, torch_engine.check_config)
-    return torch_engine.load_torch(place, device, dtype)
+        place = fetch(place.name, torch_load.check_config)
+    return torch_load.load_torch(place, device, dtype)
 
 
 def _initialised(place: Place) -> Model:
