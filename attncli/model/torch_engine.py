@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from attncli.errors import InputProblem
 from attncli.model.forward import Job
 from attncli.model.load import Dtype, Engine, Model
@@ -72,6 +74,10 @@ class TorchModel(Model):
         call = record.call_of(layer, weights)
         sinks = None if call is None else getattr(call.module, "sinks", None)
         scores = record.scores_of(weights, sinks)
+        if scores is not None and self.spec.stack.causal:
+            # some code masks with a number that a score could reach
+            n = scores.shape[-1]
+            scores[:, np.triu(np.ones((n, n), bool), 1)] = -np.inf
         watching = [o for o in job.observers if layer in o.attention_layers]
         whole = slice(0, len(job.ids))
         shown = to_array(weights[0])

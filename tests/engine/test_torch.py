@@ -170,6 +170,17 @@ def test_family_that_attn_does_not_know_shows_what_transformers_gives(
     np.testing.assert_allclose(one.contributions, shares, atol=1e-4)
 
 
+def test_keys_behind_the_query_have_no_score_however_they_are_masked(tmp_path: Path) -> None:
+    tiny = {"n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 16, "vocab_size": 40}
+    folder = written(Case("gpt1", "openai-gpt", tiny), tmp_path)  # masks with -10000
+    found = api.inspect(TEXT, load(str(folder), engine="torch"), head="1.2")
+    assert found.scores is not None
+    np.testing.assert_array_equal(np.isneginf(found.scores), np.triu(np.ones((10, 10), bool), 1))
+    shares = np.exp(found.scores)
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.weights, shares, atol=TOLERANCE)
+
+
 def test_comparison_equals_that_of_the_other_engine(tmp_path: Path) -> None:
     folder = written("bert", tmp_path)
     texts = ("w3 w7 w9 w2", "w5 w7 w8")
