@@ -32,7 +32,7 @@ Engine = Annotated[
     Literal["numpy", "torch"],
     typer.Option(
         "--engine",
-        help="What computes: attn itself, or with pip install 'attncli\\[torch]' transformers, for "
+        help="What computes: attn itself, or with pip install 'attncli[torch]' transformers, for "
         "any architecture it knows.",
     ),
 ]
