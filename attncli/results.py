@@ -25,13 +25,15 @@ class ModelCard:
     kv_heads: int
     causal: bool
     dtype: str
-    """Storage type of the attention weights: F32, F16, BF16, Q8."""
+    """Storage type of the attention weights: F32, F16, BF16, Q8; torch: the type computed in."""
     sha256: str | Callable[[], str | None] | None
     """Sum of the weights file, or what computes it when a record is made; None for weights that
     are no file, or several."""
     source: str
     random: bool
     """True when any weight was initialised rather than trained: the numbers mean nothing."""
+    engine: Literal["numpy", "torch"] = "numpy"
+    """What computed: attn itself, or transformers."""
     stack: Literal["encoder", "decoder"] | None = None
     """Which stack of an encoder-decoder the sizes are of; None for models with one stack."""
 
@@ -54,7 +56,8 @@ class ModelCard:
         direction = "reads the source text" if reads_source else direction
         shape = f"{count(self.layers, 'layer')} × {count(self.heads, 'head')}"
         shape = shape if self.stack is None else f"{self.stack} of {shape}"
-        return f"{self.name} · {self.family} · {shape} · {direction}"
+        engine = "" if self.engine == "numpy" else f" · computed by {self.engine}"
+        return f"{self.name} · {self.family} · {shape} · {direction}{engine}"
 
 
 RANDOM_NOTE = "random weights: these numbers show the arithmetic and mean nothing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import combinations
 
@@ -23,7 +24,6 @@ from attncli.analyses.reduction import Reduction, States, cosine
 from attncli.analyses.sides import reading_job
 from attncli.analyses.units import make_units, merge_keys
 from attncli.errors import InputProblem, UsageProblem
-from attncli.model.forward import run
 from attncli.model.load import Model
 from attncli.results import RANDOM_NOTE
 from attncli.selection import Heads, View, find_occurrences
@@ -97,8 +97,14 @@ def compare_texts(
         reading_job(model.spec, encoded.ids, [observer])
         for (encoded, _), observer in zip(anchors, anchor_states, strict=True)
     ]
-    run(model.spec, model.params, [*jobs, *baseline.jobs()])
+    model.run([*jobs, *baseline.jobs()])
 
+    if any(reader.contributions is None for reader in readers):
+        view = replace(view, by="weight")
+        notes.append(
+            "contributions are left out: transformers does not show what they are made of in this "
+            "architecture"
+        )
     stacked = [observer.stacked() for observer in states]
     vectors = np.stack([word_states(stacked[o.text], o.tokens) for o in occurrences])
     base = baseline.cosines()
@@ -210,12 +216,14 @@ def _readings(text: Encoded, reader: Reduction) -> list[Reading]:
     """Return what an occurrence reads from each word, and from the special tokens together."""
     units = make_units(text, View(words=True, special="fold"))
     weights = merge_keys(reader.weights, units).mean(axis=0)
-    contributions = merge_keys(reader.contributions, units).mean(axis=0)
+    shares = reader.contributions
+    contributions = None if shares is None else merge_keys(shares, units).mean(axis=0)
     readings = []
-    for unit, weight, contribution in zip(units, weights, contributions, strict=True):
+    for i, (unit, weight) in enumerate(zip(units, weights, strict=True)):
         word = text.tokens[unit.tokens[0]].word
         at = -1 if word is None else word
-        readings.append(Reading(at, unit.text, float(weight), float(contribution)))
+        share = None if contributions is None else float(contributions[i])
+        readings.append(Reading(at, unit.text, float(weight), share))
     return readings
 
 

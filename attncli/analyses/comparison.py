@@ -172,7 +172,7 @@ class Comparison:
 
 def by_change(changes: Sequence[Change], by: By) -> list[Change]:
     """Return changes with the largest first."""
-    return sorted(changes, key=lambda c: -abs(c.weight if by == "weight" else c.contribution))
+    return sorted(changes, key=lambda c: -abs(c.by(by)))
 
 
 def _pair_record(pair: Pair) -> dict[str, Any]:
@@ -187,6 +187,10 @@ def _pair_record(pair: Pair) -> dict[str, Any]:
     }
 
 
+def _json(number: float | None) -> Any:
+    return None if number is None else to_json(number)
+
+
 def _change_record(change: Change) -> dict[str, Any]:
     def side(reading: Reading | None) -> dict[str, Any] | None:
         if reading is None:
@@ -195,12 +199,12 @@ def _change_record(change: Change) -> dict[str, Any]:
             "word": None if reading.word < 0 else reading.word,
             "text": reading.text,
             "weight": to_json(reading.weight),
-            "contribution": to_json(reading.contribution),
+            "contribution": _json(reading.contribution),
         }
 
     return {
         "a": side(change.a),
         "b": side(change.b),
         "weight_change": to_json(change.weight),
-        "contribution_change": to_json(change.contribution),
+        "contribution_change": _json(change.contribution),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attncli._shapes import Float
+from attncli.selection import By
 
 Array = np.ndarray
 
@@ -53,7 +54,8 @@ class Reading:
     """Index of the word in its text; -1 for all special tokens together."""
     text: str
     weight: float
-    contribution: float
+    contribution: float | None
+    """None where the engine cannot tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,15 @@ class Change:
         return (self.b.weight if self.b else 0.0) - (self.a.weight if self.a else 0.0)
 
     @property
-    def contribution(self) -> float:
-        """Contribution in b minus contribution in a."""
-        return (self.b.contribution if self.b else 0.0) - (self.a.contribution if self.a else 0.0)
+    def contribution(self) -> float | None:
+        """Contribution in b minus contribution in a; None where they cannot be told."""
+        a, b = (side.contribution if side else 0.0 for side in (self.a, self.b))
+        return None if a is None or b is None else b - a
+
+    def by(self, measure: By) -> float:
+        """Return the change of a measure, of the weight where the other cannot be told."""
+        contribution = self.contribution
+        return self.weight if measure == "weight" or contribution is None else contribution
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,11 +123,14 @@ def _changes(comparison: Comparison) -> Table:
             _key_label(change.b),
             change.b and change.b.weight,
             change.b and change.b.contribution,
-            change.weight if by == "weight" else change.contribution,
+            change.by(by),
         ]
         for change in changes
     ]
-    important = [abs(c.weight if by == "weight" else c.contribution) for c in changes]
+    if all(change.contribution is None for change in changes):
+        kept = [at for at, column in enumerate(columns) if column.name != "contribution"]
+        columns, rows = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
+    important = [abs(change.by(by)) for change in changes]
     word = display(comparison.occurrences[pair.a].word)
     heads = comparison.heads.describe(comparison.card.layers, comparison.card.heads)
     title = f"what “{word}” reads from each word ({heads}; change of {by})"

@@ -20,7 +20,6 @@ from attncli.analyses.units import (
     renormalise,
 )
 from attncli.errors import InputProblem, UsageProblem
-from attncli.model.forward import run
 from attncli.model.load import Model
 from attncli.model.observe import Observer
 from attncli.results import RANDOM_NOTE
@@ -80,28 +79,32 @@ def inspect_text(
     excess = None if sides.is_cross else Excess(heads, ordinary, causal=stack.causal)
     matrices = HeadMatrices(heads, n_queries, n_keys) if every_head else None
     observers += [observer for observer in (excess, matrices) if observer is not None]
-    run(model.spec, model.params, [sides.job(model.spec, observers)])
+    model.run([sides.job(model.spec, observers)])
 
+    shares = reduction.contributions
+    if shares is None:
+        # the other measure orders what cannot be ordered by this one
+        view = replace(view, by="weight")
     shown_units = [query_units[i] for i in queries]
     largest = heads.reduce == "max" and not heads.single
     on_special = reduction.weights[:, ~ordinary]
     on_special = on_special.max(axis=1, initial=0.0) if largest else on_special.sum(axis=1)
     special_weight = merge_queries(on_special[:, None], rows.tolist(), shown_units)
-    matrix = {}
-    for name, values in (
-        ("weights", reduction.weights),
-        ("contributions", reduction.contributions),
-    ):
-        merged = merge_queries(merge_keys(values, key_units), rows.tolist(), shown_units)
-        matrix[name] = renormalise(merged) if view.special == "hide" and not largest else merged
+
+    def merged(values: Array) -> Array:
+        found = merge_queries(merge_keys(values, key_units), rows.tolist(), shown_units)
+        return renormalise(found) if view.special == "hide" and not largest else found
+
+    weights = merged(reduction.weights)
+    contributions = None if shares is None else merged(shares)
     plain = not view.words and view.special != "fold"
     scores = None
     if reduction.scores is not None and plain:
         places = [unit.tokens[0] for unit in key_units]
         scores = reduction.scores[:, places][:, list(keys)]
-    has_sink = not sides.is_cross and any(
-        f"{layer}.attn.sinks" in model.params for layer in heads.layers
-    )
+    not_shown = ["contributions"] * (shares is None)
+    not_shown += ["scores"] * (heads.single and plain and scores is None)
+    has_sink = not sides.is_cross and model.has_sink(heads.layers)
     tellings = (
         [None] * len(shown_units) if excess is None else _tellings(excess, shown_units, key_units)
     )
@@ -109,8 +112,8 @@ def inspect_text(
     result_rows = tuple(
         _query_row(
             unit,
-            matrix["weights"][i],
-            matrix["contributions"][i],
+            weights[i],
+            None if contributions is None else contributions[i],
             key_units,
             keys,
             view,
@@ -128,8 +131,8 @@ def inspect_text(
         key_units=tuple(key_units),
         queries=queries,
         keys=keys,
-        weights=matrix["weights"][:, list(keys)],
-        contributions=matrix["contributions"][:, list(keys)],
+        weights=weights[:, list(keys)],
+        contributions=None if contributions is None else contributions[:, list(keys)],
         scores=scores,
         rows=result_rows,
         shift=cosine(stacked, stacked[:1]).T,
@@ -139,6 +142,7 @@ def inspect_text(
             view,
             rescaled=not largest,
             scores_lost=reduction.scores is not None and not plain,
+            not_shown=not_shown,
             has_sink=has_sink,
             units=query_units,
         ),
@@ -147,9 +151,13 @@ def inspect_text(
         by_head={}
         if matrices is None
         else {
-            "weights": matrices.weights,
-            "scores": matrices.scores,
-            "contributions": matrices.contributions,
+            name: values
+            for name, values in (
+                ("weights", matrices.weights),
+                ("scores", matrices.scores),
+                ("contributions", matrices.contributions),
+            )
+            if values is not None
         },
     )
 
@@ -189,7 +197,7 @@ def _tellings(excess: Excess, rows: Sequence[Unit], units: Sequence[Unit]) -> li
 def _query_row(
     unit: Unit,
     weights: Array,
-    contributions: Array,
+    contributions: Array | None,
     units: Sequence[Unit],
     keys: Sequence[int],
     view: View,
@@ -201,12 +209,17 @@ def _query_row(
     def top(values: Array) -> tuple[TopKey, ...]:
         order = ordinary[np.argsort(-values[ordinary], kind="stable")][: view.top]
         return tuple(
-            TopKey(units[i], float(weights[i]), float(contributions[i]))
+            TopKey(
+                units[i],
+                float(weights[i]),
+                None if contributions is None else float(contributions[i]),
+            )
             for i in order.tolist()
             if values[i] > 0
         )
 
-    return QueryRow(unit, top(contributions), top(weights), float(special_weight), telling)
+    by_contribution = () if contributions is None else top(contributions)
+    return QueryRow(unit, by_contribution, top(weights), float(special_weight), telling)
 
 
 def _notes(
@@ -216,6 +229,7 @@ def _notes(
     *,
     rescaled: bool,
     scores_lost: bool,
+    not_shown: Sequence[str],
     has_sink: bool,
     units: Sequence[Unit],
 ) -> tuple[str, ...]:
@@ -239,4 +253,9 @@ def _notes(
         notes.append("telling heads are those of single pieces, with special tokens in place")
     if scores_lost:
         notes.append("scores are left out: scores of merged tokens are not defined")
+    if not_shown:
+        notes.append(
+            f"{' and '.join(not_shown)} are left out: transformers does not show what they are "
+            "made of in this architecture"
+        )
     return tuple(notes)

@@ -25,7 +25,8 @@ class TopKey:
 
     unit: Unit
     weight: float
-    contribution: float
+    contribution: float | None
+    """None where contributions cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class QueryRow:
 
     unit: Unit
     by_contribution: tuple[TopKey, ...]
-    """Non-special keys with the largest contribution, largest first."""
+    """Non-special keys with the largest contribution, largest first; none where they cannot be
+    told."""
     by_weight: tuple[TopKey, ...]
     special_weight: float
     """Weight on all special tokens together, before any is hidden (the largest, if `max`)."""
@@ -61,8 +63,8 @@ class Inspection:
     """Units that are shown as columns."""
     weights: Float[Array, "query key"]
     """Attention weights of the head, or their mean or maximum over the chosen heads."""
-    contributions: Float[Array, "query key"]
-    """Shares of each row, see reduction.py."""
+    contributions: Float[Array, "query key"] | None
+    """Shares of each row, see reduction.py; None where the engine cannot tell values."""
     scores: Float[Array, "query key"] | None
     """Scaled scores before the softmax, masked -inf; only of a single head, token by token."""
     rows: tuple[QueryRow, ...]
@@ -124,7 +126,7 @@ class Inspection:
             "keys": list(self.keys),
             "scores": None if self.scores is None else to_json(self.scores),
             "weights": to_json(self.weights),
-            "contributions": to_json(self.contributions),
+            "contributions": None if self.contributions is None else to_json(self.contributions),
             "top": [self._top_record(row) for row in self.rows],
             "shift": [
                 {"token": index, "cosine": values}
@@ -155,13 +157,15 @@ class Inspection:
             for j, key in enumerate(self.keys):
                 score = None if self.scores is None else float(self.scores[i, j])
                 label, key_label = _label(self.query_units[query]), _label(self.key_units[key])
-                numbers = float(self.weights[i, j]), float(self.contributions[i, j]), score
+                share = None if self.contributions is None else float(self.contributions[i, j])
+                numbers = float(self.weights[i, j]), share, score
                 rows.append((query, label, key, key_label, *numbers))
         return Table("inspect", "", columns, rows)
 
     def arrays(self) -> dict[str, Array]:
         """Return matrices of the reduction and, as weights_by_head etc., of every chosen head."""
         scores = {} if self.scores is None else {"scores": self.scores}
+        shares = {} if self.contributions is None else {"contributions": self.contributions}
         source, target = self.sides.source, self.sides.target
         texts = _text_arrays("", source, self.key_units if self.sides.keys is source else None)
         if target is not None:
@@ -173,7 +177,7 @@ class Inspection:
             "layers": np.array(self.heads.layers),
             "heads": np.array(self.heads.heads),
             "weights": self.weights,
-            "contributions": self.contributions,
+            **shares,
             **scores,
             **{f"{name}_by_head": values for name, values in self.by_head.items()},
             "shift": self.shift,
@@ -204,7 +208,7 @@ class Inspection:
                     "key": key.unit.index,
                     "text": key.unit.text,
                     "weight": to_json(key.weight),
-                    "contribution": to_json(key.contribution),
+                    "contribution": None if key.contribution is None else to_json(key.contribution),
                 }
                 for key in keys
             ],

@@ -77,14 +77,16 @@ def _row(result: Inspection) -> Table:
     columns += [
         Column("weight", "fraction", "fraction"),
         Column("weight as a bar", "bar", priority=50),
-        Column("contribution", "fraction", "share of the row's output"),
     ]
+    if result.contributions is not None:
+        columns.append(Column("contribution", "fraction", "share of the row's output"))
     rows: list[list[Any]] = []
     for j, key in enumerate(result.keys):
         score = [] if result.scores is None else [float(result.scores[0, j])]
-        weight, share = float(result.weights[0, j]), float(result.contributions[0, j])
+        weight = float(result.weights[0, j])
+        share = [] if result.contributions is None else [float(result.contributions[0, j])]
         unit = result.key_units[key]
-        rows.append([unit.tokens[0], unit.shown(), *score, weight, weight, share])
+        rows.append([unit.tokens[0], unit.shown(), *score, weight, weight, *share])
     query = display(result.query_units[result.queries[0]].text.strip())
     where = " in the target text" if result.sides.is_cross else ""
     title = f"from “{query}”{where}: weights are fractions{_sums_note(result)}"
@@ -114,7 +116,7 @@ def _rows_side_by_side(result: Inspection) -> Table:
 def _top(result: Inspection) -> Table:
     """Each query with its top keys, the share of sinks and the telling head, where there is one."""
     cross, several = result.sides.is_cross, len(result.queries) > 1
-    by_weight = result.view.by == "weight"
+    by_weight, n_measures = result.view.by == "weight", 1 + (result.contributions is not None)
     has_specials = any(token.special for token in result.sides.keys.tokens)
     # where words repeat, their place tells them apart
     numbered = len({row.unit.label for row in result.rows}) < len(result.rows)
@@ -128,7 +130,7 @@ def _top(result: Inspection) -> Table:
         ]
         # the measure that was asked for stands first and stays longest
         first, second = measures[by_weight], measures[not by_weight]
-        columns += [first, replace(second, priority=60)]
+        columns += [first, replace(second, priority=60)][:n_measures]
     if has_specials:
         columns.append(Column("sinks", "fraction", "weight on special tokens", priority=80))
     if not cross:
@@ -141,10 +143,12 @@ def _top(result: Inspection) -> Table:
         cells: list[Any] = [row.unit.tokens[0], row.unit.shown()][not numbered :]
         if several:
             both = [
-                tuple(Share(key.unit.shown(), key.contribution) for key in row.by_contribution),
+                tuple(
+                    Share(key.unit.shown(), key.contribution or 0) for key in row.by_contribution
+                ),
                 tuple(Share(key.unit.shown(), key.weight) for key in row.by_weight),
             ]
-            cells += reversed(both) if by_weight else both
+            cells += (both[::-1] if by_weight else both)[:n_measures]
         if has_specials:
             cells.append(row.special_weight)
         if not cross:

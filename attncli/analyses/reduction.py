@@ -48,7 +48,8 @@ class Reduction(Observer):
         self.attention_layers = frozenset(selected.layers)
         self.wants_scores = selected.single
         self.weights = np.zeros((len(rows), n), np.float32)
-        self.contributions = np.zeros((len(rows), n), np.float32)
+        self.contributions: Array | None = np.zeros((len(rows), n), np.float32)
+        """None once a layer's values cannot be told."""
         self.scores = np.full((len(rows), n), -np.inf, np.float32) if selected.single else None
         self._gram: tuple[int, Array] | None = None
 
@@ -60,24 +61,28 @@ class Reduction(Observer):
         places = np.flatnonzero(here)
         local = self.rows[here] - block.queries.start
         weights = block.weights[list(self.selected.heads)][:, local]
-        lengths = self._lengths(weights, block)
-        shares = renormalise(lengths)
         n_layers = len(self.selected.layers)
-        self.contributions[places, block.keys] += shares / n_layers
+        if block.values is None:
+            self.contributions = None
+        if self.contributions is not None and block.values is not None:
+            shares = renormalise(self._lengths(weights, block, block.values))
+            self.contributions[places, block.keys] += shares / n_layers
         if self.selected.reduce == "mean":
             self.weights[places, block.keys] += weights.mean(axis=0) / n_layers
         else:
             here = self.weights[places, block.keys]
             self.weights[places, block.keys] = np.maximum(here, weights.max(axis=0))
-        if self.scores is not None and block.scores is not None:
+        if block.scores is None:
+            self.scores = None
+        elif self.scores is not None:
             self.scores[places, block.keys] = block.scores[self.selected.heads[0], local]
 
-    def _lengths(self, weights: Array, block: AttentionBlock) -> Array:
+    def _lengths(self, weights: Array, block: AttentionBlock, values: HeadValues) -> Array:
         heads = self.selected.heads
         if len(heads) == 1:
-            lengths: Array = weights[0] * block.values.norms(heads[0])[block.keys]
+            lengths: Array = weights[0] * values.norms(heads[0])[block.keys]
             return lengths
-        return contribution_lengths(weights, self._gram_of(block.layer, block.values)[block.keys])
+        return contribution_lengths(weights, self._gram_of(block.layer, values)[block.keys])
 
     def _gram_of(self, layer: int, values: HeadValues) -> Array:
         if self._gram is None or self._gram[0] != layer:
@@ -96,18 +101,24 @@ class HeadMatrices(Observer):
         self.attention_layers = frozenset(selected.layers)
         shape = (len(selected.layers), len(selected.heads), n_queries, n_keys)
         self.weights = np.zeros(shape, np.float32)
-        self.contributions = np.zeros(shape, np.float32)
-        self.scores = np.full(shape, -np.inf, np.float32)
+        self.contributions: Array | None = np.zeros(shape, np.float32)
+        self.scores: Array | None = np.full(shape, -np.inf, np.float32)
+        """Both None once a layer's cannot be told."""
 
     def on_attention(self, block: AttentionBlock) -> None:
         """Copy one block."""
         layer, heads = self.selected.layers.index(block.layer), list(self.selected.heads)
         weights = block.weights[heads]
         self.weights[layer, :, block.queries, block.keys] = weights
-        for place, head in enumerate(heads):
-            lengths = weights[place] * block.values.norms(head)[block.keys]
-            self.contributions[layer, place, block.queries, block.keys] = renormalise(lengths)
-        if block.scores is not None:
+        if block.values is None:
+            self.contributions = None
+        if self.contributions is not None and block.values is not None:
+            for place, head in enumerate(heads):
+                lengths = weights[place] * block.values.norms(head)[block.keys]
+                self.contributions[layer, place, block.queries, block.keys] = renormalise(lengths)
+        if block.scores is None:
+            self.scores = None
+        elif self.scores is not None:
             self.scores[layer, :, block.queries, block.keys] = block.scores[heads]
 
 

@@ -15,7 +15,7 @@ from attncli._shapes import Float
 from attncli.analyses.verification import Check, Verification
 from attncli.model.forward import Job, run
 from attncli.model.load import Model
-from attncli.model.observe import AttentionBlock, Observer
+from attncli.model.observe import AttentionBlock, HeadValues, Observer
 from attncli.model.params import Params
 from attncli.model.spec import ModelSpec, StackSpec
 
@@ -59,7 +59,7 @@ class Identities(Observer):
         self._note("masked", weights[~seen].max(initial=0.0))
         mixed = self._mixed.setdefault(block.layer, np.zeros((self._n, self._width(block))))
         for head in range(self._spec.n_heads):
-            values = np.asarray(block.values.of(head), np.float64)[block.keys]
+            values = np.asarray(_values(block).of(head), np.float64)[block.keys]
             place = self._place(block, head)
             mixed[block.queries, place] += weights[head] @ values
 
@@ -73,6 +73,8 @@ class Identities(Observer):
     def _scores(self, block: AttentionBlock) -> Array:
         """softcap(q · k) + bias, head by head in float64; q is scaled and rotated already."""
         group = self._spec.n_heads // self._spec.n_kv_heads
+        assert block.q is not None, "verify runs attn's own engine"
+        assert block.k is not None, "verify runs attn's own engine"
         k = np.repeat(np.asarray(block.k, np.float64), group, axis=0)[:, block.keys]
         scores = np.einsum("hqd,hkd->hqk", np.asarray(block.q, np.float64), k)
         if self._spec.softcap is not None:
@@ -80,18 +82,24 @@ class Identities(Observer):
         return scores if block.bias is None else scores + block.bias
 
     def _width(self, block: AttentionBlock) -> int:
-        if block.values.o is not None:
-            return int(block.values.o.shape[2])
+        o = _values(block).o
+        if o is not None:
+            return int(o.shape[2])
         return self._spec.n_heads * self._spec.head_dim
 
     def _place(self, block: AttentionBlock, head: int) -> slice:
         """Without W_O the heads' outputs stand side by side."""
-        if block.values.o is not None:
+        if _values(block).o is not None:
             return slice(None)
         return slice(head * self._spec.head_dim, (head + 1) * self._spec.head_dim)
 
     def _note(self, name: str, deviation: float) -> None:
         self.worst[name] = max(self.worst[name], float(deviation))
+
+
+def _values(block: AttentionBlock) -> HeadValues:
+    assert block.values is not None, "verify runs attn's own engine"
+    return block.values
 
 
 class Weights(Observer):

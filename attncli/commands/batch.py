@@ -11,7 +11,7 @@ import typer
 
 from attncli.errors import AttnError, UsageProblem
 from attncli.inputs import Inputs, Text, read_inputs
-from attncli.model.load import Model, load
+from attncli.model.load import Device, Dtype, Engine, Model, load
 from attncli.outputs import Format, deliver
 from attncli.outputs.sink import Sink, print_problem
 from attncli.results import Failure, Result
@@ -44,9 +44,16 @@ class Session:
         """True when the format holds the matrices of every head."""
         return self._format == "npz"
 
-    def load(self, name: str | None) -> Model:
+    def load(
+        self,
+        name: str | None,
+        *,
+        engine: Engine = "numpy",
+        device: Device | None = None,
+        dtype: Dtype | None = None,
+    ) -> Model:
         """Load the model."""
-        model = load(name)
+        model = load(name, engine=engine, device=device, dtype=dtype)
         if self._format in ("json", "jsonl"):
             model.prepare_sha256()
         self.say(f"{model.name}: {model.spec.family}, {model.dtype}, from {model.place.path}")

@@ -41,6 +41,9 @@ def compare(
     head: options.Head = None,
     by: options.Measure = "contribution",
     literal_specials: options.LiteralSpecials = False,
+    engine: options.Engine = "numpy",
+    device: options.Device = None,
+    dtype: options.Dtype = None,
     file: options.File = None,
 ) -> None:
     """Set one word in several contexts side by side: how alike it stays, what it reads in each.
@@ -52,7 +55,7 @@ def compare(
     from attncli import api
     from attncli.inputs import read_inputs
 
-    loaded = session.load(model)
+    loaded = session.load(model, engine=engine, device=device, dtype=dtype)
     inputs = read_inputs(texts or [], file)
     result = api.compare(
         *session.usable(

@@ -28,6 +28,9 @@ def inspect(
     words: options.Words = False,
     special: options.Specials = "show",
     literal_specials: options.LiteralSpecials = False,
+    engine: options.Engine = "numpy",
+    device: options.Device = None,
+    dtype: options.Dtype = None,
     file: options.File = None,
 ) -> None:
     """Show what each token attends to: weights, scores of one head, top keys, telling heads, shift.
@@ -38,7 +41,7 @@ def inspect(
     """
     from attncli import api
 
-    loaded = session.load(model)
+    loaded = session.load(model, engine=engine, device=device, dtype=dtype)
     session.each(
         loaded,
         texts,

@@ -28,6 +28,24 @@ ModelName = Annotated[
         show_default="minilm",
     ),
 ]
+Engine = Annotated[
+    Literal["numpy", "torch"],
+    typer.Option(
+        "--engine",
+        help="What computes: attn itself, or with pip install 'attncli[torch]' transformers, for "
+        "any architecture it knows.",
+    ),
+]
+Device = Annotated[
+    Literal["cpu", "cuda", "mps", "auto"] | None,
+    typer.Option("--device", help="Where --engine torch computes.", show_default="cpu"),
+]
+Dtype = Annotated[
+    Literal["float32", "bfloat16", "float16"] | None,
+    typer.Option(
+        "--dtype", help="Type of number --engine torch computes in.", show_default="float32"
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(

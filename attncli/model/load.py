@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal, get_args
 
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.safetensors import SafetensorsFile
 from attncli.checkpoints.sharded import ShardedSafetensors
 from attncli.checkpoints.store import TensorStore
-from attncli.errors import InputProblem, ModelProblem, did_you_mean, listing
+from attncli.errors import InputProblem, ModelProblem, UsageProblem, did_you_mean, listing
 from attncli.model.checksum import Checksum
 from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, Family, find_family
+from attncli.model.forward import Job, run
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.locate.place import INDEX, WEIGHTS
 from attncli.model.params import Params, bind
@@ -21,6 +23,7 @@ from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
 from attncli.model.target import shift_right
 from attncli.results import ModelCard
+from attncli.selection import one_of
 from attncli.tokenize import Encoded, TextTokenizer
 
 UNTOLD_WINDOW = 4_096
@@ -28,6 +31,9 @@ WINDOW_NOTE = (
     "a GGUF file may not say that a model has a sliding window; if this one has (4,096 tokens are "
     "usual), its attention to farther tokens is not its own"
 )
+Engine = Literal["numpy", "torch"]
+Device = Literal["cpu", "cuda", "mps", "auto"]
+Dtype = Literal["float32", "bfloat16", "float16"]
 CHECKSUMS = "SHA256SUMS"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -51,6 +57,19 @@ class Model:
         source = self.params.sources["0.attn.q.weight"]
         return self.params.store.tensors[source.tensor].dtype
 
+    @property
+    def engine(self) -> Engine:
+        """What computes: attn itself, with numpy, or transformers."""
+        return "numpy"
+
+    def run(self, jobs: Sequence[Job]) -> None:
+        """Run texts and show their observers what they asked for."""
+        run(self.spec, self.params, jobs)
+
+    def has_sink(self, layers: Sequence[int]) -> bool:
+        """Tell whether a learned sink takes a share of each row of any of these layers."""
+        return any(f"{layer}.attn.sinks" in self.params for layer in layers)
+
     def card(self, *, decoder: bool = False) -> ModelCard:
         """Return what every output says about the model.
 
@@ -69,6 +88,7 @@ class Model:
             sha256=self.sha256,
             source="bundled" if self.place.kind == "bundled" else str(self.place.path),
             random=self.random,
+            engine=self.engine,
             stack=None if self.spec.encoder is None else "decoder" if decoder else "encoder",
         )
 
@@ -157,17 +177,33 @@ class Model:
         return self.place.kind != "random" and len(store.files) == 1 and store.path.is_file()
 
 
-def load(name: str | None = None) -> Model:
+def load(
+    name: str | None = None,
+    *,
+    engine: Engine = "numpy",
+    device: Device | None = None,
+    dtype: Dtype | None = None,
+) -> Model:
     """Load a model.
 
     Args:
         name: what `-m` takes: a name that `attn models` lists, a folder or file, ORG/NAME of the
             Hugging Face hub, `random:d_model=64,…`; None for the default.
+        engine: what computes: `numpy`, or `torch` for any architecture that transformers knows.
+        device: where torch computes; None for the processor, `auto` for what torch finds.
+        dtype: type torch computes in; None for float32.
 
     Raises:
         ModelProblem: it is not found or fetched, cannot be read, or attn cannot compute it exactly.
-        UsageProblem: a `random:` request that is not understood.
+        UsageProblem: a `random:` request that is not understood, a device that is not there, or a
+            device or type without the torch engine.
     """
+    one_of("engine", engine, get_args(Engine))
+    if engine == "torch":
+        return _with_torch(name, device or "cpu", dtype or "float32")
+    for option, value in (("device", device), ("dtype", dtype)):
+        if value is not None:
+            raise UsageProblem(f"--{option} {value}: only for --engine torch; add that.")
     place = locate(name or default_name())
     if place.kind == "remote":
         place = fetch_remote(place.name)
@@ -208,6 +244,21 @@ def fetch_remote(repo: str) -> Place:
         read_spec(config)
 
     return fetch(repo, check)
+
+
+def _with_torch(name: str | None, device: Device, dtype: Dtype) -> Model:
+    """Load what transformers runs; a model of the hub needs only be one that it knows."""
+    from attncli.model import torch_load
+
+    torch_load.require_torch()
+    one_of("device", device, get_args(Device))
+    one_of("dtype", dtype, get_args(Dtype))
+    place = locate(name or default_name())
+    if place.kind == "remote":
+        from attncli.model.locate.download import fetch
+
+        place = fetch(place.name, torch_load.check_config)
+    return torch_load.load_torch(place, device, dtype)
 
 
 def _initialised(place: Place) -> Model:

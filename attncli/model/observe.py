@@ -67,19 +67,21 @@ class AttentionBlock:
     """Positions of the query rows."""
     keys: slice
     """Positions of the keys; every key outside is masked for all these queries."""
-    q: Float[Array, "head query head_dim"]
-    """Queries, scaled and rotated: q · k, capped and biased where the model does, is the score."""
-    k: Float[Array, "kv_head token head_dim"]
+    q: Float[Array, "head query head_dim"] | None
+    """Queries, scaled and rotated: q · k, capped and biased where the model does, is the score.
+    None from an engine that does not compute the score itself; k and bias likewise."""
+    k: Float[Array, "kv_head token head_dim"] | None
     """Keys of the whole text; `keys` says which ones the arrays below show."""
-    values: HeadValues
-    """Values of the whole text."""
+    values: HeadValues | None
+    """Values of the whole text; None where the engine cannot tell them."""
     weights: Float[Array, "head query key"]
     """Softmax of the scores: fractions, rows sum to 1, masked entries exactly 0.
 
     Where the model has a learned sink, rows sum to less than 1.
     """
     scores: Float[Array, "head query key"] | None = None
-    """Scaled scores before the softmax, masked entries -inf; only if an observer wants them."""
+    """Scaled scores before the softmax, masked entries -inf; only if an observer wants them
+    and the engine can tell them."""
     bias: Float[Array, "head query key"] | None = None
     """What position added to scaled (and capped) q · k; None where nothing is added."""
 

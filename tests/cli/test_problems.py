@@ -176,11 +176,14 @@ VALUES = {
     "--word": "jam",
     "--to": "food",
     "--dtype": "f32",
+    "--engine": "numpy",
     "--d-model": "8",
     "--heads": "2",
     "--layers": "1",
     "--seed": "3",
 }
+
+ONLY_TORCH = {"--device": "cpu", "--dtype": "float32"}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -205,5 +208,9 @@ def test_every_option_of_the_help_works(attn, command, bert_folder, tmp_path: Pa
             arguments, value = [], str(texts)
         elif option in ("--output", "--vocab-from"):
             value = str(texts) if option == "--vocab-from" else str(tmp_path / f"o{len(shown)}")
+        if option in ONLY_TORCH and "--engine" in shown:
+            ran = attn(*command, *arguments, option, ONLY_TORCH[option])
+            assert (ran.code, ran.err.count("only for --engine torch")) == (2, 1), option
+            continue
         ran = attn(*command, *arguments, option, *([] if value is None else [value]))
         assert ran.code == 0, (option, ran.err)
