@@ -17,9 +17,9 @@ from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.safetensors import write_safetensors
 from attncli.model.config import ConfigReader
 from attncli.model.forward import Job, run
-from attncli.model.load import resolve
 from attncli.model.observe import AttentionBlock, HeadValues, Observer
 from attncli.model.params import Params
+from attncli.model.resolve import resolve
 from attncli.model.spec import ModelSpec
 from attncli.tokenize import TextTokenizer
 

@@ -19,9 +19,9 @@ from attncli.analyses.models import size
 from attncli.checkpoints.gguf import GgufFile
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import AttnError
-from attncli.model.load import open_folder, open_weights, resolve
 from attncli.model.locate import Place, all_places
 from attncli.model.locate.place import CONFIG, gguf_parts, missing_files, weight_files
+from attncli.model.resolve import open_folder, open_weights, resolve
 from attncli.model.spec import ModelSpec
 from attncli.results import Column, Table, count, document
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from attncli.checkpoints.arrays import ArrayStore
-from attncli.checkpoints.safetensors import SafetensorsFile
-from attncli.checkpoints.sharded import ShardedSafetensors
 from attncli.checkpoints.store import TensorStore
-from attncli.errors import InputProblem, ModelProblem, UsageProblem, did_you_mean, listing
+from attncli.errors import InputProblem, ModelProblem, UsageProblem, listing
 from attncli.model.checksum import Checksum
 from attncli.model.config import ConfigReader
-from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.forward import Job, run
 from attncli.model.locate import RANDOM, Place, default_name, locate
-from attncli.model.locate.place import INDEX, WEIGHTS
-from attncli.model.params import Params, bind
+from attncli.model.locate.place import WEIGHTS
+from attncli.model.params import Params
 from attncli.model.quantised import refuse_quantised
+from attncli.model.resolve import open_folder, read_spec, resolve
 from attncli.model.spec import ModelSpec
 from attncli.model.target import shift_right
 from attncli.results import ModelCard
@@ -35,7 +33,6 @@ Engine = Literal["numpy", "torch"]
 Device = Literal["cpu", "cuda", "mps", "auto"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 CHECKSUMS = "SHA256SUMS"
-_PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 @dataclass(slots=True)
@@ -279,89 +276,3 @@ def _assemble(
     if tokenizer is None:
         tokenizer = TextTokenizer.from_file(place.path / "tokenizer.json")
     return Model(place.name, spec, params, tokenizer, place, random)
-
-
-def resolve(
-    config: ConfigReader,
-    store: TensorStore,
-    adapt: Callable[[ModelSpec], ModelSpec] | None = None,
-) -> tuple[ModelSpec, Params]:
-    """Read the spec of a configuration and find its parameters in a store.
-
-    Args:
-        config: the configuration.
-        store: the checkpoint.
-        adapt: changes the spec where the values of the store ask for it.
-
-    Raises:
-        ModelProblem: unknown family, unsupported configuration, tensors that do not fit it.
-    """
-    family, spec = read_spec(config)
-    if adapt is not None:
-        spec = adapt(spec)
-    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
-
-
-def read_spec(config: ConfigReader) -> tuple[Family, ModelSpec]:
-    """Read what a configuration says: its family, and all the arithmetic needs.
-
-    Raises:
-        ModelProblem: unknown family, or a configuration attn cannot compute.
-    """
-    family = family_of(config)
-    spec = family.read_spec(config)
-    config.finish()
-    return family, spec
-
-
-def family_of(config: ConfigReader) -> Family:
-    """Return the family module a configuration asks for.
-
-    Raises:
-        ModelProblem: a family that attn does not know; lists those it knows.
-    """
-    model_type = config.text("model_type")
-    if model_type not in REGISTRY:
-        raise ModelProblem(
-            f"{config.path}: model_type {model_type!r} is not supported; supported: "
-            f"{listing(REGISTRY, 60)}.{did_you_mean(model_type, REGISTRY)}"
-        )
-    return find_family(model_type)
-
-
-def open_folder(folder: Path) -> tuple[ConfigReader, TensorStore]:
-    """Open configuration and weights of a folder; nothing is said about tensors before the config.
-
-    Raises:
-        ModelProblem: one of the two cannot be read, or the weights are quantised.
-    """
-    config = ConfigReader.from_file(folder / "config.json")
-    refuse_quantised(config)
-    family_of(config)
-    return config, open_weights(folder)
-
-
-def open_weights(folder: Path) -> TensorStore:
-    """Open the weights of a folder: one file, or several with an index.
-
-    Raises:
-        ModelProblem: there are none, a part of them, or only files that are never read.
-    """
-    path = folder / WEIGHTS
-    if path.exists():
-        return SafetensorsFile(path)
-    if (folder / INDEX).exists():
-        return ShardedSafetensors(folder / INDEX)
-    parts = sorted(part.name for part in folder.glob("model-*-of-*.safetensors"))
-    if parts:
-        raise ModelProblem(
-            f"{folder}: {len(parts)} files such as {parts[0]} but no {INDEX}, which says what "
-            "each holds; download it into the same folder."
-        )
-    pickled = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
-    if pickled:
-        raise ModelProblem(
-            f"{folder}: only {pickled[0]} is there, a pickle, which can run code and is never "
-            "read. Save the model as safetensors: transformers' model.save_pretrained(FOLDER) does."
-        )
-    raise ModelProblem(f"{folder}: no {WEIGHTS} in this folder.")

@@ -19,9 +19,10 @@ from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import FLOATS, SafetensorsFile, write_safetensors
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import ModelProblem
-from attncli.model.load import CHECKSUMS, open_folder, resolve
+from attncli.model.load import CHECKSUMS
 from attncli.model.locate import locate
 from attncli.model.locate.place import WEIGHTS
+from attncli.model.resolve import open_folder, resolve
 
 Array = np.ndarray
 Dtype = Literal["q8", "f16", "f32"]

@@ -19,10 +19,11 @@ from attncli.checkpoints.gguf import GgufFile
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import ModelProblem, UsageProblem, listing
 from attncli.model.config import ConfigReader
-from attncli.model.load import Device, Dtype, open_weights
+from attncli.model.load import Device, Dtype
 from attncli.model.locate import Place
 from attncli.model.params import Params
 from attncli.model.quantised import refuse_quantised
+from attncli.model.resolve import open_weights
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 from attncli.model.torch_capture import recording, to_array
 from attncli.model.torch_engine import TorchModel, first_line, forward, quiet

@@ -10,7 +10,7 @@ import pytest
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
-from attncli.model.load import resolve
+from attncli.model.resolve import resolve
 from attncli.model.spec import ModelSpec
 from tests.toys import tiny_bert
 

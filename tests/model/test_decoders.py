@@ -18,8 +18,8 @@ from attncli.model import attention
 from attncli.model.config import ConfigReader
 from attncli.model.families import find_family
 from attncli.model.forward import Job, run
-from attncli.model.load import resolve
 from attncli.model.params import Params
+from attncli.model.resolve import resolve
 from attncli.model.spec import ModelSpec
 from tests.parity.comparison import Golden, read_golden
 from tests.toys import Recorder, record

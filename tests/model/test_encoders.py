@@ -17,8 +17,9 @@ from attncli.model.config import ConfigReader
 from attncli.model.disentangled import log_bucket, row_of
 from attncli.model.ffn import convolve
 from attncli.model.forward import Job, run
-from attncli.model.load import load, resolve
+from attncli.model.load import load
 from attncli.model.params import Params
+from attncli.model.resolve import resolve
 from attncli.model.spec import DisentangledSpec, ModelSpec
 from tests.parity.comparison import Golden, assert_same, read_golden, run_golden
 from tests.toys import WORDS, Recorder, record, tiny_bert, word_tokenizer, write_folder

@@ -12,7 +12,7 @@ from attncli.checkpoints.arrays import ArrayStore
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families import find_family
-from attncli.model.load import resolve
+from attncli.model.resolve import resolve
 from attncli.model.spec import ModelSpec, RopeSpec
 from tests.parity.cases.llama_like import GEMMA, TINY_LLAMA
 from tests.parity.comparison import assert_same, read_golden, renamed, run_golden

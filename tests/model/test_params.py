@@ -12,8 +12,8 @@ from attncli.checkpoints import packed
 from attncli.checkpoints.safetensors import SafetensorsFile, write_safetensors
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
-from attncli.model.load import resolve
 from attncli.model.params import Params, Source, Workspace, bind
+from attncli.model.resolve import resolve
 from tests.toys import Tensors, tiny_bert
 
 QUERY = "encoder.layer.1.attention.self.query.weight"

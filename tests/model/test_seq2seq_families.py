@@ -12,8 +12,8 @@ from attncli.checkpoints.arrays import ArrayStore
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families import find_family
-from attncli.model.load import resolve
 from attncli.model.params import Params
+from attncli.model.resolve import resolve
 from attncli.model.spec import ModelSpec
 from tests.parity.comparison import assert_same, differences, read_golden
 from tests.toys import Recorder, record

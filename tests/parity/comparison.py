@@ -12,8 +12,8 @@ import numpy as np
 
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.model.config import ConfigReader
-from attncli.model.load import resolve
 from attncli.model.params import Params
+from attncli.model.resolve import resolve
 from attncli.model.spec import ModelSpec
 from tests.toys import Recorder, record
 
