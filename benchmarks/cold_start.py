@@ -27,15 +27,16 @@ QUERY, KEY, LAYER, HEAD = 9, 7, 3, 1
 
 REFERENCE = """
 import sys, torch
-from tokenizers import Tokenizer
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 folder, sentence = sys.argv[1:3]
-tokenizer = Tokenizer.from_file(folder + "/tokenizer.json")
-tokenizer.no_padding(), tokenizer.no_truncation()
+tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-ids = torch.tensor([tokenizer.encode(sentence).ids])
 with torch.no_grad():
-    seen = model(input_ids=ids, output_attentions=True, output_hidden_states=True)
+    seen = model(
+        **tokenizer(sentence, return_tensors="pt"),
+        output_attentions=True,
+        output_hidden_states=True,
+    )
 layer, head, query, key = map(int, sys.argv[3:])
 print(seen.attentions[layer][0, head, query, key].item())
 """
