@@ -11,6 +11,8 @@ from typing import BinaryIO
 from attncli.display import display
 from attncli.errors import InputProblem, UsageProblem
 
+UNKNOWN_WIDTH = 80
+"""Columns of a terminal that does not know its size."""
 PIPE_WIDTH = 100
 """Columns of a table that goes into a pipe or file, unless COLUMNS says otherwise."""
 
@@ -102,7 +104,9 @@ class Sink:
         if given.isascii() and given.isdigit() and int(given) > 0:
             return max(20, min(int(given), 10_000))
         if self.is_terminal:
-            return max(20, os.get_terminal_size(sys.stdout.fileno()).columns)
+            # a terminal that does not know its size says 0
+            columns = os.get_terminal_size(sys.stdout.fileno()).columns or UNKNOWN_WIDTH
+            return max(20, columns)
         return PIPE_WIDTH
 
     def refuse_terminal(self, what: str) -> None:

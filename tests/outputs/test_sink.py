@@ -89,6 +89,8 @@ def test_width_of_a_terminal_is_asked_for(monkeypatch, stdout) -> None:
     monkeypatch.setattr(stream, "fileno", lambda: 1, raising=False)
     monkeypatch.setattr(os, "get_terminal_size", lambda fd: os.terminal_size((64, 20)))
     assert Sink().width == 64
+    monkeypatch.setattr(os, "get_terminal_size", lambda fd: os.terminal_size((0, 0)))
+    assert Sink().width == 80
 
 
 def test_file_is_utf8_whatever_standard_output_is_and_appears_with_the_first_result(
