@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from attncli.checkpoints.safetensors import SafetensorsFile
@@ -12,10 +13,11 @@ from attncli.errors import ModelProblem, did_you_mean, listing
 from attncli.model.config import ConfigReader
 from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate.place import INDEX, WEIGHTS
-from attncli.model.params import Params, bind
+from attncli.model.params import Params, Source, bind
 from attncli.model.quantised import refuse_quantised
 from attncli.model.spec import ModelSpec
 
+HEAD = "lm_head.weight"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -37,7 +39,25 @@ def resolve(
     family, spec = read_spec(config)
     if adapt is not None:
         spec = adapt(spec)
-    return spec, bind(store, family.sources(spec, store.tensors.keys(), config), family.ignored)
+    sources = family.sources(spec, store.tensors.keys(), config)
+    return spec, bind(store, _with_tied_head(sources, store, config), family.ignored)
+
+
+def _with_tied_head(
+    sources: Mapping[str, Source], store: TensorStore, config: ConfigReader
+) -> Mapping[str, Source]:
+    """Let the output head serve as embedding where the file holds only this one of the two.
+
+    Only when the configuration says that they are one table: another head is no embedding.
+    """
+    if HEAD not in store.tensors or config.look("tie_word_embeddings") is not True:
+        return sources
+    missing = {
+        name: replace(sources[name], tensor=HEAD)
+        for name in ("embed.token", "encoder.embed.token")
+        if name in sources and sources[name].tensor not in store.tensors
+    }
+    return {**sources, **missing}
 
 
 def read_spec(config: ConfigReader) -> tuple[Family, ModelSpec]:
