@@ -39,16 +39,18 @@ Terms:
 """
 
 app.command(
+    "inspect",
     epilog=TERMS + '\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"'
     '\n  attn inspect "The dog ate because it was hungry" -H 3.1 --query it'
-    "\n  cat lines.txt | attn inspect --json | jq -c .top"
+    "\n  cat lines.txt | attn inspect --json | jq -c .top",
 )(inspect)
 app.command(
+    "compare",
     epilog='\b\nExample:\n  attn compare "Stuck in a traffic jam" "Toast with strawberry jam" \\\n'
-    "      --word jam --to traffic --to food"
+    "      --word jam --to traffic --to food",
 )(compare)
-app.command(epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
-app.command(epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)
+app.command("tokens", epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
+app.command("schema", epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)
 app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")
 
 
@@ -127,6 +129,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _command(arguments: list[str]) -> str:
-    known = {command.name or "" for command in app.registered_commands} | {"models"}
-    known |= {"inspect", "compare", "tokens", "schema"}
+    known = {command.name for command in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
     return f" {arguments[0]}" if arguments and arguments[0] in known else ""
