@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from attncli.checkpoints.store import TensorStore
-from attncli.model.forward import ENCODER
 from attncli.model.load import Model
+from attncli.model.stack import ENCODER
 from attncli.results import RANDOM_NOTE, Column, ModelCard, Table, count, document
 
 Array = np.ndarray

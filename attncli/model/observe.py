@@ -6,14 +6,17 @@ it needs of them; a matrix over all pairs of tokens exists only if an observer b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from attncli._shapes import Float
+from attncli._shapes import Float, Int
 
 Array = np.ndarray
+EMBEDDING = -1
+"""Stands for a layer in front of the first, whose steps are those of the embedding."""
 
 
 @dataclass(slots=True)
@@ -86,6 +89,20 @@ class AttentionBlock:
     """What position added to scaled (and capped) q · k; None where nothing is added."""
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One whole block of one text. Arrays, and `again`, are valid during the call only."""
+
+    layer: int
+    mixed: Float[Array, "token q_width"]
+    """Outputs of all heads side by side, before the output projection: Σ_j weights v_j."""
+    out: Float[Array, "token d_model"]
+    """Output of the block; of the last layer without the final norm."""
+    again: Callable[[Int[Array, " row"], Float[Array, "row q_width"]], Float[Array, "row d_model"]]
+    """Output of the block at chosen positions (one may occur often), had the heads there put out
+    something else."""
+
+
 class Observer:
     """Sees chosen parts of one run over one text; does nothing by itself."""
 
@@ -102,11 +119,30 @@ class Observer:
     """States of the residual stream: 0 is the embedding, i is after block i - 1; the last one
     has the final norm applied where the model has one (the convention of transformers)."""
 
+    block_layers: frozenset[int] = frozenset()
+    """Layers that are shown as a whole."""
+    step_layers: frozenset[int] = frozenset()
+    """Layers whose steps are shown one by one; EMBEDDING for those before the first layer."""
+
     def on_attention(self, block: AttentionBlock) -> None:
         """Take one block; all blocks of a layer together cover every query once."""
 
     def on_output(self, layer: int, output: Float[Array, "token d_model"]) -> None:
         """Take the attention output of a layer, the projection's bias included."""
+
+    def on_block(self, block: Block) -> None:
+        """Take one whole block."""
+
+    def on_step(self, layer: int, name: str, values: Float[Array, "token width"]) -> None:
+        """Take one step of the arithmetic, named as the parameter or norm slot behind it.
+
+        Steps of a model that has them, in this order. Embedding: token, scaled, token_proj,
+        position, type (rows that are added up), embed_norm, embed_proj. A layer: resid_pre (the
+        residual stream that enters), attn_in, attn.q, attn.k, attn.v (projected), attn.q_norm and
+        attn.k_norm, resid_mid (after attention), cross_in, cross.q … of cross-attention (keys and
+        values: of the source text), cross_mid, resid_post. Norm slots that are empty leave their
+        argument as it is.
+        """
 
     def on_state(self, index: int, state: Float[Array, "token d_model"]) -> None:
         """Take one state of the residual stream."""

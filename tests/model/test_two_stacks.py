@@ -9,7 +9,8 @@ import pytest
 
 from attncli.errors import InputProblem
 from attncli.model import attention
-from attncli.model.forward import Job, run, sinusoids
+from attncli.model.embed import sinusoids
+from attncli.model.forward import Job, run
 from attncli.model.observe import Observer
 from attncli.model.params import Params
 from attncli.model.spec import ModelSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
-from attncli.model.forward import ENCODER
+from attncli.model.stack import ENCODER
 
 STACKS = {ENCODER: "encoder", "": "decoder"}
 """Prefix of canonical names to the name that checkpoints give the stack."""

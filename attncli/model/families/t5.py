@@ -15,10 +15,10 @@ from collections.abc import Collection
 from attncli.model.config import ConfigReader
 from attncli.model.families.names import linear, norm
 from attncli.model.families.seq2seq import STACKS, find_embedding, read_start
-from attncli.model.forward import ENCODER
 from attncli.model.ops import ACTIVATIONS
 from attncli.model.params import Source
 from attncli.model.spec import BucketSpec, LayerSpec, ModelSpec, StackSpec
+from attncli.model.stack import ENCODER
 
 _IGNORED = re.compile(
     r"(transformer\.)?((shared|(en|de)coder\.embed_tokens|lm_head)\.weight$"
