@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attncli.model.load import Model, load
-from attncli.selection import Attention, By, Reduce, Special, View, choose_heads
+from attncli.selection import Attention, By, Reduce, Shade, Special, View, choose_heads
 
 if TYPE_CHECKING:
     from attncli.analyses.comparison import Comparison
@@ -37,6 +37,7 @@ def inspect(
     special: Special = "show",
     words: bool = False,
     top: int = 3,
+    shade: Shade = "linear",
     literal_specials: bool = False,
     every_head: bool = False,
     line: int | None = None,
@@ -54,10 +55,12 @@ def inspect(
         reduce: how several heads become one matrix of weights.
         query: words or token indexes that become rows; empty for all.
         key: words or token indexes that become columns; empty for all.
-        by: measure that orders the top keys.
+        by: measure that orders the top keys; `rollout` and `value-zeroing` are computed only when
+            asked for.
         special: show, fold or hide special tokens.
         words: merge the pieces of a word.
         top: length of the lists of keys.
+        shade: how a matrix in a terminal is shaded.
         literal_specials: read control strings in the text as plain characters.
         every_head: also keep the matrices of each chosen head, `Inspection.by_head`.
         line: line of a file the text came from, for the record.
@@ -72,7 +75,7 @@ def inspect(
     attention = choose_attention(loaded, attention, has_target=target is not None)
     stack = stack_of(loaded.spec, attention)
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads, reduce)
-    view = View(by=by, special=special, words=words, top=top)
+    view = View(by=by, special=special, words=words, top=top, shade=shade)
     encoded = loaded.encode(text, literal_specials=literal_specials)
     decoded = (
         None if target is None else loaded.encode_target(target, literal_specials=literal_specials)

@@ -13,7 +13,8 @@ from attncli.tokenize import Encoded
 from attncli.words import same_form, split_words
 
 Reduce = Literal["mean", "max"]
-By = Literal["contribution", "weight"]
+By = Literal["contribution", "weight", "rollout", "value-zeroing"]
+Shade = Literal["linear", "log"]
 Special = Literal["show", "fold", "hide"]
 Attention = Literal["encoder", "self", "cross"]
 """Of an encoder-decoder: within the encoder, within the decoder, from the decoder to the encoder;
@@ -58,6 +59,8 @@ class View:
     special: Special = "show"
     words: bool = False
     top: int = 3
+    shade: Shade = "linear"
+    """How the shades of a matrix in a terminal follow its numbers; nothing else depends on it."""
 
     def __post_init__(self) -> None:
         """Refuse values that are none of these.
@@ -67,6 +70,7 @@ class View:
         """
         one_of("by", self.by, get_args(By))
         one_of("special", self.special, get_args(Special))
+        one_of("shade", self.shade, get_args(Shade))
         if self.top < 1:
             raise UsageProblem(f"--top {self.top}: expected 1 or more.")
 

@@ -25,6 +25,8 @@ class Steps:
     attention_out: list[Array] = field(default_factory=list)
     """Output of the attention before the residual sum, [token, d_model]."""
     resid: list[Array] = field(default_factory=list)
+    block_out: list[Array] = field(default_factory=list)
+    """Output of each block; the last has no final norm."""
 
 
 def forward(spec: ModelSpec, params: Params, ids: list[int]) -> Steps:
@@ -39,22 +41,27 @@ def forward(spec: ModelSpec, params: Params, ids: list[int]) -> Steps:
     steps.resid.append(x)
     for i in range(stack.n_layers):
         out = _attention(stack, params, i, _norm(stack, params, f"{i}.attn_in", x), steps)
-        x = x + _norm(stack, params, f"{i}.attn_out", out)
-        x = _norm(stack, params, f"{i}.attn_residual", x)
-        if f"{i}.ffn.up.weight" in params:
-            y = _norm(stack, params, f"{i}.ffn_in", x)
-            up = _linear(params, f"{i}.ffn.up", y)
-            if f"{i}.ffn.gate.weight" in params:
-                inner = _activate(stack, _linear(params, f"{i}.ffn.gate", y)) * up
-            else:
-                inner = _activate(stack, up)
-            y = _linear(params, f"{i}.ffn.down", inner)
-            x = _norm(
-                stack, params, f"{i}.ffn_residual", x + _norm(stack, params, f"{i}.ffn_out", y)
-            )
+        x = rest_of_block(stack, params, i, x, out)
+        steps.block_out.append(x)
         last = i + 1 == stack.n_layers
         steps.resid.append(_norm(stack, params, "final_norm", x) if last else x)
     return steps
+
+
+def rest_of_block(stack: StackSpec, params: Params, i: int, x: Array, out: Array) -> Array:
+    """Return the output of block i for residual stream x and attention output `out`."""
+    x = x + _norm(stack, params, f"{i}.attn_out", out)
+    x = _norm(stack, params, f"{i}.attn_residual", x)
+    if f"{i}.ffn.up.weight" in params:
+        y = _norm(stack, params, f"{i}.ffn_in", x)
+        up = _linear(params, f"{i}.ffn.up", y)
+        if f"{i}.ffn.gate.weight" in params:
+            inner = _activate(stack, _linear(params, f"{i}.ffn.gate", y)) * up
+        else:
+            inner = _activate(stack, up)
+        y = _norm(stack, params, f"{i}.ffn_out", _linear(params, f"{i}.ffn.down", inner))
+        x = _norm(stack, params, f"{i}.ffn_residual", x + y)
+    return x
 
 
 def _attention(stack: StackSpec, params: Params, i: int, x: Array, steps: Steps) -> Array:

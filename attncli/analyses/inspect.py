@@ -9,6 +9,7 @@ import numpy as np
 
 from attncli.analyses.excess import Excess, Telling
 from attncli.analyses.inspection import Inspection, QueryRow, TopKey
+from attncli.analyses.measures import start_measuring, uniform_weights
 from attncli.analyses.reduction import HeadMatrices, Reduction, States, cosine
 from attncli.analyses.sides import Sides, choose_attention, stack_of
 from attncli.analyses.units import (
@@ -19,6 +20,7 @@ from attncli.analyses.units import (
     merge_queries,
     renormalise,
 )
+from attncli.analyses.void import link_notes, naming_notes
 from attncli.errors import InputProblem, UsageProblem
 from attncli.model.load import Model
 from attncli.model.observe import Observer
@@ -78,11 +80,13 @@ def inspect_text(
     # distances between tokens have a meaning within one text only
     excess = None if sides.is_cross else Excess(heads, ordinary, causal=stack.causal)
     matrices = HeadMatrices(heads, n_queries, n_keys) if every_head else None
+    measuring = start_measuring(view.by, model, stack, heads, rows, n_keys, cross=sides.is_cross)
     observers += [observer for observer in (excess, matrices) if observer is not None]
+    observers += [] if measuring is None else [measuring.observer]
     model.run([sides.job(model.spec, observers)])
 
     shares = reduction.contributions
-    if shares is None:
+    if shares is None and view.by == "contribution":
         # the other measure orders what cannot be ordered by this one
         view = replace(view, by="weight")
     shown_units = [query_units[i] for i in queries]
@@ -97,6 +101,11 @@ def inspect_text(
 
     weights = merged(reduction.weights)
     contributions = None if shares is None else merged(shares)
+    measure = None if measuring is None else merged(measuring.shares())
+    # another engine does not tell the windows of its layers
+    uniform = None
+    if model.engine == "numpy":
+        uniform = uniform_weights(stack, heads.layers, n_keys, cross=sides.is_cross)
     plain = not view.words and view.special != "fold"
     scores = None
     if reduction.scores is not None and plain:
@@ -114,11 +123,13 @@ def inspect_text(
             unit,
             weights[i],
             None if contributions is None else contributions[i],
+            None if measure is None else measure[i],
             key_units,
             keys,
             view,
             float(special_weight[i, 0]),
             tellings[i],
+            None if uniform is None else sum(map(uniform, unit.tokens)) / len(unit.tokens),
         )
         for i, unit in enumerate(shown_units)
     )
@@ -134,10 +145,19 @@ def inspect_text(
         weights=weights[:, list(keys)],
         contributions=None if contributions is None else contributions[:, list(keys)],
         scores=scores,
+        measure=None if measure is None else measure[:, list(keys)],
         rows=result_rows,
         shift=cosine(stacked, stacked[:1]).T,
         notes=_notes(
             model,
+            _void(
+                sides,
+                heads,
+                view,
+                (query, key),
+                (shown_units, [key_units[i] for i in keys]),
+                causal=stack.causal,
+            ),
             sides,
             view,
             rescaled=not largest,
@@ -198,11 +218,13 @@ def _query_row(
     unit: Unit,
     weights: Array,
     contributions: Array | None,
+    measure: Array | None,
     units: Sequence[Unit],
     keys: Sequence[int],
     view: View,
     special_weight: float,
     telling: Telling | None,
+    uniform: float | None,
 ) -> QueryRow:
     ordinary = np.array([i for i in keys if not units[i].special], dtype=np.int64)
 
@@ -213,17 +235,39 @@ def _query_row(
                 units[i],
                 float(weights[i]),
                 None if contributions is None else float(contributions[i]),
+                None if measure is None else float(measure[i]),
             )
             for i in order.tolist()
             if values[i] > 0
         )
 
     by_contribution = () if contributions is None else top(contributions)
-    return QueryRow(unit, by_contribution, top(weights), float(special_weight), telling)
+    by_measure = () if measure is None else top(measure)
+    return QueryRow(
+        unit, by_contribution, top(weights), special_weight, telling, uniform, by_measure
+    )
+
+
+def _void(
+    sides: Sides,
+    heads: Heads,
+    view: View,
+    names: tuple[Sequence[str], Sequence[str]],
+    units: tuple[Sequence[Unit], Sequence[Unit]],
+    *,
+    causal: bool,
+) -> list[str]:
+    """Say what the question that names queries and keys cannot mean."""
+    notes = naming_notes(sides.queries, names[0], "query", merged=view.words)
+    notes += naming_notes(sides.keys, names[1], "key", merged=view.words)
+    if all(names):
+        notes += link_notes(*units, heads, causal=causal and not sides.is_cross)
+    return notes
 
 
 def _notes(
     model: Model,
+    void: Sequence[str],
     sides: Sides,
     view: View,
     *,
@@ -234,6 +278,7 @@ def _notes(
     units: Sequence[Unit],
 ) -> tuple[str, ...]:
     notes = [RANDOM_NOTE] if model.random else []
+    notes += void
     notes += sides.source.notes
     if sides.target is not None:
         notes += [f"target: {note}" for note in sides.target.notes]

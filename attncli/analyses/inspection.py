@@ -13,7 +13,7 @@ from attncli.analyses.sides import Sides
 from attncli.analyses.units import Unit
 from attncli.numbers import to_json
 from attncli.results import Column, Label, Matrix, ModelCard, Table, count, document, text_record
-from attncli.selection import Heads, View
+from attncli.selection import By, Heads, View
 from attncli.tokenize import Encoded
 
 Array = np.ndarray
@@ -27,6 +27,8 @@ class TopKey:
     weight: float
     contribution: float | None
     """None where contributions cannot be told."""
+    measure: float | None = None
+    """Rollout or value-zeroing, the one that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,17 @@ class QueryRow:
     """Weight on all special tokens together, before any is hidden (the largest, if `max`)."""
     telling: Telling | None
     """The head that says most; its key is a unit. None in cross-attention."""
+    uniform: float | None = None
+    """Weight of each key if the query weighed all that it can see alike (mean over layers); None
+    where the engine does not tell what it sees."""
+    by_measure: tuple[TopKey, ...] = ()
+    """Keys with the largest rollout or value-zeroing, when one of them was asked for."""
+
+    def by(self, by: By) -> tuple[TopKey, ...]:
+        """Return the keys with the largest of a measure."""
+        if by == "weight":
+            return self.by_weight
+        return self.by_contribution if by == "contribution" else self.by_measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,8 @@ class Inspection:
     """Shares of each row, see reduction.py; None where the engine cannot tell values."""
     scores: Float[Array, "query key"] | None
     """Scaled scores before the softmax, masked -inf; only of a single head, token by token."""
+    measure: Float[Array, "query key"] | None
+    """Rollout or value-zeroing, the one that orders keys; None for the other measures."""
     rows: tuple[QueryRow, ...]
     shift: Float[Array, "token state"]
     """Cosine of each token of the rows' text to its own state 0, at every state."""
@@ -127,6 +142,7 @@ class Inspection:
             "scores": None if self.scores is None else to_json(self.scores),
             "weights": to_json(self.weights),
             "contributions": None if self.contributions is None else to_json(self.contributions),
+            **({} if self.measure is None else {self._measure_name: to_json(self.measure)}),
             "top": [self._top_record(row) for row in self.rows],
             "shift": [
                 {"token": index, "cosine": values}
@@ -152,6 +168,8 @@ class Inspection:
             Column("contribution", "fraction"),
             Column("score", "number"),
         ]
+        if self.measure is not None:
+            columns.append(Column(self._measure_name, "fraction"))
         rows = []
         for i, query in enumerate(self.queries):
             for j, key in enumerate(self.keys):
@@ -159,7 +177,8 @@ class Inspection:
                 label, key_label = _label(self.query_units[query]), _label(self.key_units[key])
                 share = None if self.contributions is None else float(self.contributions[i, j])
                 numbers = float(self.weights[i, j]), share, score
-                rows.append((query, label, key, key_label, *numbers))
+                more = [] if self.measure is None else [float(self.measure[i, j])]
+                rows.append((query, label, key, key_label, *numbers, *more))
         return Table("inspect", "", columns, rows)
 
     def arrays(self) -> dict[str, Array]:
@@ -179,10 +198,15 @@ class Inspection:
             "weights": self.weights,
             **shares,
             **scores,
+            **({} if self.measure is None else {self._measure_name: self.measure}),
             **{f"{name}_by_head": values for name, values in self.by_head.items()},
             "shift": self.shift,
             "random": np.array(self.card.random),
         }
+
+    @property
+    def _measure_name(self) -> str:
+        return self.view.by.replace("-", "_")
 
     @property
     def _plain(self) -> bool:
@@ -199,7 +223,6 @@ class Inspection:
 
     def _top_record(self, row: QueryRow) -> dict[str, Any]:
         telling = row.telling
-        keys = row.by_weight if self.view.by == "weight" else row.by_contribution
         return {
             "query": row.unit.index,
             "text": row.unit.text,
@@ -209,10 +232,12 @@ class Inspection:
                     "text": key.unit.text,
                     "weight": to_json(key.weight),
                     "contribution": None if key.contribution is None else to_json(key.contribution),
+                    **({} if key.measure is None else {self._measure_name: to_json(key.measure)}),
                 }
-                for key in keys
+                for key in row.by(self.view.by)
             ],
             "special_weight": to_json(row.special_weight),
+            "uniform_weight": None if row.uniform is None else to_json(row.uniform),
             "telling": None
             if telling is None
             else {

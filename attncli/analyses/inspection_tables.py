@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from attncli.analyses.columns import state_columns
 from attncli.analyses.excess import Telling
-from attncli.analyses.inspection import Inspection
+from attncli.analyses.inspection import Inspection, QueryRow
 from attncli.analyses.units import Unit
 from attncli.display import display, labels, quoted
 from attncli.numbers import format_fraction
 from attncli.results import Column, Label, Matrix, Share, Table
+from attncli.selection import By
 
 MATRIX_HINT = "--query WORD shows one row, -f csv all numbers"
 ROWS_HINT = "--query WORD chooses rows, -f json has all"
+MEANING: dict[By, str] = {
+    "weight": "fraction",
+    "contribution": "share of the row's output",
+    "rollout": "share of the input, through all layers below",
+    "value-zeroing": "share of what the state turns without the key's value",
+}
 MOST_SIDE_BY_SIDE = 4
 """Chosen queries that are read downwards, each in a column of its own."""
 
@@ -33,8 +39,12 @@ def tables(result: Inspection) -> list[Table | Matrix]:
         if result.scores is not None:
             title = "scores: scaled q·k, before the softmax"
             shown.append(_matrix(result, "scores", title, "score", result.scores))
-        title = f"attention weights: fractions{_sums_note(result)}"
-        shown.append(_matrix(result, "weights", title, "fraction", _unseen_masked(result)))
+        name, title, values = "weights", "attention weights: fractions", result.weights
+        if result.measure is not None:
+            name, values = result.view.by.replace("-", "_"), result.measure
+            title = f"{result.view.by}: {MEANING[result.view.by]}"
+        title += _sums_note(result, of_weights=result.measure is None)
+        shown.append(_matrix(result, name, title, "fraction", _unseen_masked(result, values)))
     top = _top(result)
     return [*shown, *([top] if len(top.columns) > 1 else []), _shift(result)]
 
@@ -42,28 +52,30 @@ def tables(result: Inspection) -> list[Table | Matrix]:
 def _matrix(result: Inspection, name: str, title: str, unit: str, values: Any) -> Matrix:
     queries = [result.query_units[i].shown() for i in result.queries]
     keys = [result.key_units[i].shown() for i in result.keys]
-    matrix = Matrix(name, title, unit, queries, keys, values, hint=MATRIX_HINT)
-    if not result.sides.is_cross:
-        return matrix
-    sides = "rows query in the target text, columns key in the source text"
-    return Matrix(name, title, unit, queries, keys, values, hint=MATRIX_HINT, sides=sides)
+    sides = "rows query, columns key"
+    if result.sides.is_cross:
+        sides = "rows query in the target text, columns key in the source text"
+    shading = result.view.shade
+    return Matrix(
+        name, title, unit, queries, keys, values, hint=MATRIX_HINT, sides=sides, shading=shading
+    )
 
 
-def _unseen_masked(result: Inspection) -> np.ndarray:
-    """Weights, with -inf where a causal model cannot see: a 0 there would read as a choice."""
+def _unseen_masked(result: Inspection, values: np.ndarray) -> np.ndarray:
+    """Put -inf where a causal model cannot see: a 0 there would read as a choice."""
     if not result.card.causal or result.sides.is_cross:
-        return result.weights
+        return values
     last = np.array([max(result.query_units[query].tokens) for query in result.queries])
     first = np.array([min(result.key_units[key].tokens) for key in result.keys])
-    return np.where(first[None, :] > last[:, None], -np.inf, result.weights)
+    return np.where(first[None, :] > last[:, None], -np.inf, values)
 
 
-def _sums_note(result: Inspection) -> str:
-    if result.heads.reduce == "max" and not result.heads.single:
+def _sums_note(result: Inspection, *, of_weights: bool = True) -> str:
+    if of_weights and result.heads.reduce == "max" and not result.heads.single:
         return ", largest over the chosen heads (rows do not sum to 1)"
     if len(result.keys) < len(result.key_units):
         return ", only the chosen keys (rows do not sum to 1)"
-    if result.has_sink and result.view.special != "hide":
+    if of_weights and result.has_sink and result.view.special != "hide":
         return ", rows sum to less than 1 (a learned sink takes the rest)"
     return ", rows sum to 1"
 
@@ -80,11 +92,14 @@ def _row(result: Inspection) -> Table:
     ]
     if result.contributions is not None:
         columns.append(Column("contribution", "fraction", "share of the row's output"))
+    if result.measure is not None:
+        columns.append(Column(result.view.by, "fraction", MEANING[result.view.by]))
     rows: list[list[Any]] = []
     for j, key in enumerate(result.keys):
         score = [] if result.scores is None else [float(result.scores[0, j])]
         weight = float(result.weights[0, j])
         share = [] if result.contributions is None else [float(result.contributions[0, j])]
+        share += [] if result.measure is None else [float(result.measure[0, j])]
         unit = result.key_units[key]
         rows.append([unit.tokens[0], unit.shown(), *score, weight, weight, *share])
     query = display(result.query_units[result.queries[0]].text.strip())
@@ -102,21 +117,25 @@ def _rows_side_by_side(result: Inspection) -> Table:
     columns += [
         Column(f"{unit.tokens[0]} {unit.label}", "fraction", "fraction") for unit in queries
     ]
+    values, title, which = result.weights, "attention weights: fractions", "the largest weights"
+    if result.measure is not None:
+        values, which = result.measure, f"the largest {result.view.by}"
+        title = f"{result.view.by}: {MEANING[result.view.by]}"
     rows = [
-        [unit.tokens[0], unit.shown(), *map(float, result.weights[:, j])]
+        [unit.tokens[0], unit.shown(), *map(float, values[:, j])]
         for j, unit in ((j, result.key_units[key]) for j, key in enumerate(result.keys))
     ]
-    importance = [float(value) for value in result.weights.max(axis=0)]
-    title = f"attention weights: fractions{_sums_note(result)} · one column a query".replace(
-        "rows sum", "columns sum"
-    )
-    return Table("rows", title, columns, rows, importance, "the largest weights", "-f csv has all")
+    importance = [float(value) for value in values.max(axis=0)]
+    sums = _sums_note(result, of_weights=result.measure is None)
+    title = f"{title}{sums} · one column a query".replace("rows sum", "columns sum")
+    return Table("rows", title, columns, rows, importance, which, "-f csv has all")
 
 
 def _top(result: Inspection) -> Table:
     """Each query with its top keys, the share of sinks and the telling head, where there is one."""
     cross, several = result.sides.is_cross, len(result.queries) > 1
-    by_weight, n_measures = result.view.by == "weight", 1 + (result.contributions is not None)
+    measures = _measures(result)
+    uniform = result.card.causal and not cross and result.rows[0].uniform is not None
     has_specials = any(token.special for token in result.sides.keys.tokens)
     # where words repeat, their place tells them apart
     numbered = len({row.unit.label for row in result.rows}) < len(result.rows)
@@ -124,15 +143,15 @@ def _top(result: Inspection) -> Table:
     columns.append(Column("query", "label"))
     if several:
         keys = "source keys" if cross else "keys"
-        measures = [
-            Column(f"{keys} by contribution", "shares", "share of the row's output"),
-            Column(f"{keys} by weight", "shares", "fraction"),
-        ]
         # the measure that was asked for stands first and stays longest
-        first, second = measures[by_weight], measures[not by_weight]
-        columns += [first, replace(second, priority=60)][:n_measures]
+        columns += [
+            Column(f"{keys} by {by}", "shares", MEANING[by], priority=60 if at else 100)
+            for at, by in enumerate(measures)
+        ]
     if has_specials:
         columns.append(Column("sinks", "fraction", "weight on special tokens", priority=80))
+    if uniform:
+        columns.append(Column("1/n", "fraction", "weight of each key it sees, if all alike", 2, 55))
     if not cross:
         columns.append(Column("telling head", "text", "its weight", priority=90))
     rows, important = [], []
@@ -142,15 +161,11 @@ def _top(result: Inspection) -> Table:
             continue
         cells: list[Any] = [row.unit.tokens[0], row.unit.shown()][not numbered :]
         if several:
-            both = [
-                tuple(
-                    Share(key.unit.shown(), key.contribution or 0) for key in row.by_contribution
-                ),
-                tuple(Share(key.unit.shown(), key.weight) for key in row.by_weight),
-            ]
-            cells += (both[::-1] if by_weight else both)[:n_measures]
+            cells += [_shares(row, by) for by in measures]
         if has_specials:
             cells.append(row.special_weight)
+        if uniform:
+            cells.append(row.uniform)
         if not cross:
             cells.append(_describe_telling(row.telling, result.key_units))
         rows.append(cells)
@@ -159,6 +174,17 @@ def _top(result: Inspection) -> Table:
     title = _top_title(cross=cross, several=several, has_specials=has_specials)
     which = "the most telling heads" if not cross else "the largest weights"
     return Table("top", title, columns, rows, important, which, ROWS_HINT)
+
+
+def _measures(result: Inspection) -> list[By]:
+    """Return the measures whose top keys are listed: the one asked for first."""
+    known: list[By] = ["contribution", "weight"] if result.contributions is not None else ["weight"]
+    return [result.view.by, *(by for by in known if by != result.view.by)]
+
+
+def _shares(row: QueryRow, by: By) -> tuple[Share, ...]:
+    value = {"weight": "weight", "contribution": "contribution"}.get(by, "measure")
+    return tuple(Share(key.unit.shown(), getattr(key, value)) for key in row.by(by))
 
 
 def _top_title(*, cross: bool, several: bool, has_specials: bool) -> str:

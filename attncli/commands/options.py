@@ -112,6 +112,20 @@ Measure = Annotated[
     Literal["contribution", "weight"],
     typer.Option("--by", help="Measure that orders keys."),
 ]
+EveryMeasure = Annotated[
+    Literal["contribution", "weight", "rollout", "value-zeroing"],
+    typer.Option(
+        "--by",
+        help="Measure that orders keys. Rollout: share of the input, through all layers below. "
+        "Value-zeroing: how far the token's state turns without the key's value.",
+    ),
+]
+Shade = Annotated[
+    Literal["linear", "log"],
+    typer.Option(
+        "--shade", help="How shades of a matrix follow its numbers; log shows small ones."
+    ),
+]
 Words = Annotated[
     bool,
     typer.Option("--words", help="Merge the pieces of a word: sum to it, mean from it."),

@@ -30,10 +30,6 @@ MAX_LABEL = 14
 MAX_QUERIES = 80
 LEAST_LABEL = 4
 """Narrower cells have no line of labels: the numbers of the columns are in the rows' labels."""
-LEGEND = "shades: " + "  ".join(
-    f"{shade}\u00a0≥{format_number(bound, 2)}"
-    for shade, bound in zip(SHADES[1:], LEVELS, strict=True)
-)
 
 
 def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
@@ -56,7 +52,7 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
                 return [*lines, *_numbers(matrix, labels, cells, digits, side, size)]
         for size in (2, 1):
             if size * n_keys <= room and matrix.unit == "fraction":
-                lines = [*wrapped(title, width, TITLE), *wrapped(LEGEND, width, NOTE)]
+                lines = [*wrapped(title, width, TITLE), *wrapped(_legend(matrix), width, NOTE)]
                 return [
                     *lines,
                     *_shades(matrix, labels, digits, side, size),
@@ -82,7 +78,7 @@ def _numbers(
     for at, query in enumerate(matrix.queries):
         line = _row_label(query, labels[at], digits, side)
         for key, text in enumerate(cells[at]):
-            style = HEAT[level(float(shares[at, key]))]
+            style = HEAT[level(float(shares[at, key]), matrix.shading)]
             line.append(" " * (size - len(text)))
             line.append(text, style)
         lines.append(line)
@@ -95,10 +91,18 @@ def _shades(matrix: Matrix, labels: Sequence[str], digits: int, side: int, size:
     for at, query in enumerate(matrix.queries):
         line = _row_label(query, labels[at], digits, side)
         for key in range(len(matrix.keys)):
-            shade = level(float(shares[at, key]))
+            shade = level(float(shares[at, key]), matrix.shading)
             line.append(SHADES[shade] * size, SHADE_COLORS[shade])
         lines.append(line)
     return lines
+
+
+def _legend(matrix: Matrix) -> str:
+    digits = 2 if matrix.shading == "linear" else 3
+    return "shades: " + "  ".join(
+        f"{shade}\u00a0≥{format_number(bound, digits)}"
+        for shade, bound in zip(SHADES[1:], LEVELS[matrix.shading], strict=True)
+    )
 
 
 def _shares_of_row(matrix: Matrix) -> np.ndarray:

@@ -10,17 +10,17 @@ HEAD = "cyan"
 NOTE = "yellow"
 DIM = "dim"
 
-LEVELS = (0.05, 0.15, 0.3, 0.6)
-"""Fractions at which a cell gets the next shade."""
+LEVELS = {"linear": (0.05, 0.15, 0.3, 0.6), "log": (0.001, 0.005, 0.025, 0.125)}
+"""Fractions at which a cell gets the next shade; log: five times the one before."""
 SHADES = (" ", "░", "▒", "▓", "█")
 SHADE_COLORS = ("", "#1f3b5c", "#2a5f8f", "#6bb7c9", "#f4d35e")
 HEAT = ("dim", "white on #1f3b5c", "white on #2a5f8f", "black on #6bb7c9", "black on #f4d35e")
 """Backgrounds of the levels: dark to light, apart in lightness for every kind of colour sight."""
 
 
-def level(fraction: float) -> int:
+def level(fraction: float, shading: str = "linear") -> int:
     """Return the shade of a fraction of a row, 0 to 4."""
-    return sum(fraction >= bound for bound in LEVELS)
+    return sum(fraction >= bound for bound in LEVELS[shading])
 
 
 def padded(text: str, width: int, *, right: bool = False, style: str = "") -> Text:

@@ -173,6 +173,7 @@ VALUES = {
     "--by": "weight",
     "--special": "fold",
     "--format": "jsonl",
+    "--shade": "log",
     "--word": "jam",
     "--to": "food",
     "--dtype": "f32",

@@ -43,6 +43,25 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
     "fold": ("inspect", lambda: api.inspect(JAM, _model("minilm"), special="fold")),
     "hide": ("inspect", lambda: api.inspect(JAM, _model("minilm"), special="hide", line=3)),
     "max": ("inspect", lambda: api.inspect(JAM, _model("minilm"), reduce="max", words=True)),
+    "rollout": ("inspect", lambda: api.inspect(JAM, _model("minilm"), by="rollout")),
+    "rollout query": (
+        "inspect",
+        lambda: api.inspect(JAM, _model("minilm"), by="rollout", query=["jam"], words=True),
+    ),
+    "random rollout": (
+        "inspect",
+        lambda: api.inspect(
+            "i like jam", _model("random:d_model=8,heads=2,causal=true"), by="rollout"
+        ),
+    ),
+    "value-zeroing": (
+        "inspect",
+        lambda: api.inspect(JAM, _model("minilm"), by="value-zeroing", query=["jam", "traffic"]),
+    ),
+    "cross value-zeroing": (
+        "inspect",
+        lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET, by="value-zeroing"),
+    ),
     "every head": (
         "inspect",
         lambda: api.inspect(TOAST, _model("minilm"), layer="0-1", every_head=True),

@@ -93,7 +93,7 @@ def test_every_number_of_the_tables_is_in_the_json(sample: Any) -> None:
     for shown in sample.tables():
         if isinstance(shown, Matrix):
             # what a causal model cannot see is a dash in the table and a weight of 0 in the JSON
-            unseen = 0.0 if shown.name == "weights" else None
+            unseen = None if shown.name == "scores" else 0.0
             assert record[shown.name] == [
                 [unseen if value is None else value for value in row]
                 for row in to_json(shown.values)

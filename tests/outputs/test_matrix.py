@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,13 @@ def test_shades_where_numbers_do_not_fit() -> None:
         "22 columns; --query\n"
         "WORD shows one row)\n"
     )
+
+
+def test_logarithmic_shades_tell_small_weights_apart() -> None:
+    values = np.array([[0.9, 0.08, 0.006, 0.0002]], np.float32)
+    drawing = drawn(replace(WEIGHTS, queries=LABELS[:1], values=values, shading="log"), 22)
+    assert "shades: ░ ≥.001\n▒ ≥.005  ▓ ≥.025\n█ ≥.125\n" in drawing
+    assert "0 [CLS] ██▓▓▒▒\n" in drawing
 
 
 def test_scores_that_do_not_fit_are_not_shown_as_shades_of_weights() -> None:
