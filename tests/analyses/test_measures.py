@@ -140,10 +140,8 @@ def test_question_that_means_several_things_is_answered_with_a_note(
     ],
 )
 def test_question_that_means_one_thing_gets_no_note(minilm: Model, choice) -> None:
-    assert (
-        api.inspect("electroencephalogram jam on toast and jam on rye", minilm, **choice).notes
-        == ()
-    )
+    notes = api.inspect(f"{LONG} jam on toast and jam on rye", minilm, **choice).notes
+    assert not any(word in note for note in notes for word in ("occurs", "is cut", "are merged"))
 
 
 def test_causal_row_cannot_depend_on_a_later_word() -> None:
