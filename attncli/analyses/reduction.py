@@ -94,6 +94,7 @@ class HeadMatrices(Observer):
     """Keeps weights, scores and contributions of every chosen head, [layer, head, query, key]."""
 
     wants_scores = True
+    side_by_side = True
 
     def __init__(self, selected: Heads, n_queries: int, n_keys: int) -> None:
         """Make room for every pair of tokens."""

@@ -40,6 +40,7 @@ class Rollout(Observer):
         self._selected, self._stack = selected, stack
         self._below = np.eye(n, dtype=np.float32)
         self._here = np.empty_like(self._below)
+        self._mixed = 0
         # the same through uniform attention, where some tokens are on more paths than others
         self._field = Field(stack, n) if stack.causal else None
 
@@ -52,7 +53,9 @@ class Rollout(Observer):
         mixed = mean @ self._below[block.keys] + own
         # a learned sink's share of a row goes to no token
         self._here[block.queries] = mixed / (mean.sum(axis=1, keepdims=True) + 1)
-        if block.queries.stop == len(self._below):
+        self._mixed += len(own)
+        if self._mixed == len(self._below):
+            self._mixed = 0
             self._below, self._here = self._here, self._below
             if self._field is not None:
                 self._field.add(block.layer)

@@ -53,8 +53,6 @@ class ValueZeroing(Observer):
         """Keep the weights of the chosen rows and the values of this layer."""
         here = (self.rows >= block.queries.start) & (self.rows < block.queries.stop)
         local, heads = self.rows[here] - block.queries.start, list(self.selected.heads)
-        if block.queries.start == 0:
-            self._parts[:] = 0
         places = np.flatnonzero(here)
         self._parts[:, places, block.keys] = block.weights[heads][:, local]
         if block.values is not None:
@@ -80,6 +78,7 @@ class ValueZeroing(Observer):
             mixed[:, columns] -= taken.transpose(1, 0, 2).reshape(len(at), -1)
             turned[at, key] = turn(block.out[rows], block.again(rows, mixed))
         self.shares += renormalise(turned) / len(self.selected.layers)
+        self._parts[:] = 0
 
 
 def turn(a: Float[Array, "row d"], b: Float[Array, "row d"]) -> Float[Array, " row"]:

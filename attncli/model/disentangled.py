@@ -68,8 +68,10 @@ class DisentangledBias:
             bias += np.take_along_axis(q @ self._k, rows, axis=2)
         if self._q is not None:
             if self._to_content is None:
-                self._to_content = k @ self._q
-                self._to_content *= self._scale
+                # two threads may both come here; each sees a finished product
+                to_content = k @ self._q
+                to_content *= self._scale
+                self._to_content = to_content
             by_key = self._to_content[:, keys]
             bias += np.take_along_axis(by_key, rows.swapaxes(1, 2), axis=2).swapaxes(1, 2)
         return bias

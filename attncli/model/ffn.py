@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attncli._shapes import Float
+from attncli.model.crew import Scratch
 from attncli.model.ops import ACTIVATIONS, sigmoid, softmax
 from attncli.model.params import LayerParams
 from attncli.model.spec import ClampedGate, ExpertsSpec, StackSpec
@@ -14,13 +15,17 @@ from attncli.model.spec import ClampedGate, ExpertsSpec, StackSpec
 Array = np.ndarray
 Linear = tuple[Array, Array | None]
 
-FFN_ROWS = 128
+FFN_ROWS = 256
 """Rows that go through the feed-forward part together, so that its inner values stay in cache."""
+TILE = 24_000
+"""Numbers that an activation function works on together: several arrays of them stay in cache."""
 
 
-def affine(x: Float[Array, "row input"], linear: Linear) -> Float[Array, "row output"]:
-    """X W + b."""
-    y: Array = x @ linear[0]
+def affine(
+    x: Float[Array, "row input"], linear: Linear, out: Float[Array, "row output"] | None = None
+) -> Float[Array, "row output"]:
+    """X W + b, in `out` where it is given."""
+    y: Array = np.matmul(x, linear[0], out=out)
     if linear[1] is not None:
         y += linear[1]
     return y
@@ -50,15 +55,22 @@ def convolve(
 
 
 def feed_forward(
-    stack: StackSpec, layer: LayerParams, x: Float[Array, "row d_model"]
+    stack: StackSpec, layer: LayerParams, x: Float[Array, "row d_model"], scratch: Scratch
 ) -> Float[Array, "row d_model"]:
-    """The feed-forward part, or the experts a router chooses where the layer has a router."""
+    """The feed-forward part, or the experts a router chooses where the layer has a router.
+
+    Args:
+        stack: activation function, gate, experts.
+        layer: parameters.
+        x: input rows.
+        scratch: memory of this thread.
+    """
     if stack.experts is not None and "ffn.router.weight" in layer:
-        return _experts(stack, stack.experts, layer, x)
-    return _one(stack, layer, "ffn", x)
+        return _experts(stack, stack.experts, layer, x, scratch)
+    return _one(stack, layer, "ffn", x, scratch)
 
 
-def _one(stack: StackSpec, layer: LayerParams, name: str, x: Array) -> Array:
+def _one(stack: StackSpec, layer: LayerParams, name: str, x: Array, scratch: Scratch) -> Array:
     """down(activation(up(x))), or down(activation(gate(x)) · up(x)) where there is a gate.
 
     A clamped gate takes the place of the activation, see `ClampedGate`.
@@ -69,18 +81,27 @@ def _one(stack: StackSpec, layer: LayerParams, name: str, x: Array) -> Array:
     out = np.empty((len(x), down[0].shape[1]), np.float32)
     for start in range(0, len(x), FFN_ROWS):
         rows = x[start : start + FFN_ROWS]
-        inner = affine(rows, up if gate is None else gate)
-        if gate is not None and stack.clamped_gate is not None:
-            inner = _clamped(stack.clamped_gate, inner, affine(rows, up))
+        shape = (len(rows), up[0].shape[1])
+        inner = affine(rows, up if gate is None else gate, scratch.array("inner", *shape))
+        beside = None
+        if gate is not None:
+            beside = affine(rows, up, scratch.array("beside", *shape))
+        if beside is not None and stack.clamped_gate is not None:
+            inner = _clamped(stack.clamped_gate, inner, beside)
         else:
-            inner = activate(inner)
-            if gate is not None:
-                inner *= affine(rows, up)
-        out[start : start + FFN_ROWS] = affine(inner, down)
+            step = max(1, TILE // shape[1])
+            for first in range(0, len(rows), step):
+                tile = inner[first : first + step]
+                activate(tile, tile)
+                if beside is not None:
+                    tile *= beside[first : first + step]
+        affine(inner, down, out[start : start + FFN_ROWS])
     return out
 
 
-def _experts(stack: StackSpec, experts: ExpertsSpec, layer: LayerParams, x: Array) -> Array:
+def _experts(
+    stack: StackSpec, experts: ExpertsSpec, layer: LayerParams, x: Array, scratch: Scratch
+) -> Array:
     """Add the outputs of the chosen experts, weighted by the router's shares.
 
     Experts that no token chooses are not read. A shared expert reads every token; a sigmoid
@@ -95,10 +116,12 @@ def _experts(stack: StackSpec, experts: ExpertsSpec, layer: LayerParams, x: Arra
     out = np.zeros_like(x)
     for expert in np.unique(chosen).tolist():
         rows, place = np.nonzero(chosen == expert)
-        out[rows] += picked[rows, place, None] * _one(stack, layer, f"ffn.{expert}", x[rows])
+        out[rows] += picked[rows, place, None] * _one(
+            stack, layer, f"ffn.{expert}", x[rows], scratch
+        )
     if "ffn.shared.up.weight" in layer:
         opening = sigmoid(affine(x, layer.linear("ffn.shared_gate")))
-        out += opening * _one(stack, layer, "ffn.shared", x)
+        out += opening * _one(stack, layer, "ffn.shared", x, scratch)
     return out
 
 

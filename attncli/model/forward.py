@@ -14,11 +14,12 @@ import numpy as np
 from attncli._shapes import Float
 from attncli.errors import InputProblem
 from attncli.model.block import run_block
+from attncli.model.crew import crew_for
 from attncli.model.embed import embed
 from attncli.model.observe import Observer
 from attncli.model.params import Params, Workspace
 from attncli.model.spec import ModelSpec
-from attncli.model.stack import ENCODER, Stack, norm_slot, spans_of
+from attncli.model.stack import ENCODER, Stack, norm_slot, spans_of, tasks_of
 
 Array = np.ndarray
 
@@ -52,14 +53,17 @@ def run(spec: ModelSpec, params: Params, jobs: Sequence[Job]) -> None:
     if spec.encoder is not None:
         ids = [job.source for job in jobs]
         needs_output = any(o.stack == "main" for job in jobs for o in job.observers)
-        stack = Stack(spec.encoder, params, ENCODER, spans_of(ids), _watching(jobs, "encoder"))
+        spans = spans_of(ids)
+        watching = _watching(jobs, "encoder")
+        stack = Stack(spec.encoder, params, ENCODER, spans, watching, tasks=tasks_of(spans))
         x = embed(spec, stack, ids, [[0] * len(i) for i in ids])
         memory = _run_stack(stack, x, to_the_end=needs_output)
         memory_spans = [s for s, job in zip(stack.spans, jobs, strict=True) if job.ids]
     if targets:
         ids = [job.ids for job in targets]
-        watching = _watching(targets, "main")
-        stack = Stack(spec.stack, params, "", spans_of(ids), watching, memory, memory_spans)
+        spans, watching = spans_of(ids), _watching(targets, "main")
+        tasks = tasks_of(spans)
+        stack = Stack(spec.stack, params, "", spans, watching, memory, memory_spans, tasks)
         x = embed(spec, stack, ids, [job.types for job in targets])
         _run_stack(stack, x, to_the_end=False)
 
@@ -73,17 +77,19 @@ def _run_stack(
     last_state = max(last_state, 1 + _last(o.block_layers for o in stack.everybody))
     last_state = max(last_state, 1 + _last(o.step_layers for o in stack.everybody))
     last_layer = _last(o.attention_layers | o.output_layers for o in stack.everybody)
+    n_run = max(last_state, last_layer + 1)
     workspace = Workspace(stack.params, stack.prefix)
     stack.show_state(0, _final(stack, x) if n_layers == 0 else x)
-    for i in range(max(last_state, last_layer + 1)):
-        only_attention = i == last_layer and i >= last_state
-        y = run_block(stack, workspace.layer(i), i, x, only_attention=only_attention)
-        if only_attention:
-            break
-        x = y
-        if i + 1 == n_layers:
-            x = _final(stack, x)
-        stack.show_state(i + 1, x)
+    with crew_for(len(x) if n_run else 0) as crew:
+        for i in range(n_run):
+            only_attention = i == last_layer and i >= last_state
+            y = run_block(stack, workspace.layer(i), i, x, crew, only_attention=only_attention)
+            if only_attention:
+                break
+            x = y
+            if i + 1 == n_layers:
+                x = _final(stack, x)
+            stack.show_state(i + 1, x)
     return x
 
 

@@ -113,6 +113,8 @@ class Observer:
     attention_layers: frozenset[int] = frozenset()
     """Layers whose attention blocks are shown."""
     wants_scores: bool = False
+    side_by_side: bool = False
+    """True when several threads may show blocks at once: what each block leaves is apart."""
     output_layers: frozenset[int] = frozenset()
     """Layers whose attention output is shown: projected, before any norm and the residual sum."""
     states: frozenset[int] = frozenset()
@@ -125,7 +127,10 @@ class Observer:
     """Layers whose steps are shown one by one; EMBEDDING for those before the first layer."""
 
     def on_attention(self, block: AttentionBlock) -> None:
-        """Take one block; all blocks of a layer together cover every query once."""
+        """Take one block; all blocks of a layer together cover every query once, in any order.
+
+        The arrays belong to the run: who changes or keeps them makes a copy.
+        """
 
     def on_output(self, layer: int, output: Float[Array, "token d_model"]) -> None:
         """Take the attention output of a layer, the projection's bias included."""

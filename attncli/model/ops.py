@@ -115,16 +115,18 @@ def erf(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return top
 
 
-def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Return x · Φ(x), with the exact normal distribution. Source: Hendrycks and Gimpel 2016."""
+def gelu(x: Float[Array, "..."], out: Array | None = None) -> Float[Array, "..."]:
+    """Return x · Φ(x), with the exact normal distribution. Source: Hendrycks and Gimpel 2016.
+
+    This and the other activation functions write to `out` where it is given; it may be x itself.
+    """
     y = erf(x * np.float32(math.sqrt(0.5)))
     y += 1
     y *= x
-    y *= np.float32(0.5)
-    return y
+    return np.multiply(y, np.float32(0.5), out=out)
 
 
-def gelu_tanh(x: Float[Array, "..."]) -> Float[Array, "..."]:
+def gelu_tanh(x: Float[Array, "..."], out: Array | None = None) -> Float[Array, "..."]:
     """The tanh form of GELU. Source: Hendrycks and Gimpel 2016, section 2."""
     y = x * x
     y *= np.float32(0.044715)
@@ -134,13 +136,12 @@ def gelu_tanh(x: Float[Array, "..."]) -> Float[Array, "..."]:
     np.tanh(y, out=y)
     y += 1
     y *= x
-    y *= np.float32(0.5)
-    return y
+    return np.multiply(y, np.float32(0.5), out=out)
 
 
-def relu(x: Float[Array, "..."]) -> Float[Array, "..."]:
+def relu(x: Float[Array, "..."], out: Array | None = None) -> Float[Array, "..."]:
     """max(x, 0)."""
-    return np.maximum(x, 0)
+    return np.maximum(x, 0, out=out)
 
 
 def sigmoid(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -149,13 +150,16 @@ def sigmoid(x: Float[Array, "..."]) -> Float[Array, "..."]:
         return 1 / (1 + np.exp(-x))
 
 
-def silu(x: Float[Array, "..."]) -> Float[Array, "..."]:
+def silu(x: Float[Array, "..."], out: Array | None = None) -> Float[Array, "..."]:
     """Return x · sigmoid(x). Source: Elfwing et al. 2017."""
     with np.errstate(over="ignore"):  # exp(-x) = inf gives the right limit, 0
-        return x / (1 + np.exp(-x))
+        y = np.negative(x)
+        np.exp(y, out=y)
+        y += 1
+        return np.divide(x, y, out=out)
 
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+ACTIVATIONS: dict[str, Callable[..., Array]] = {
     "gelu": gelu,
     "gelu_fast": gelu_tanh,
     "gelu_new": gelu_tanh,

@@ -17,12 +17,21 @@ from attncli.model.spec import RopeScaling, RopeSpec
 Array = np.ndarray
 
 
-def rotate(x: Float[Array, "head token head_dim"], rope: RopeSpec) -> Float[Array, "..."]:
+def rotate(
+    x: Float[Array, "head row head_dim"], rope: RopeSpec, start: int = 0, n: int | None = None
+) -> Float[Array, "head row head_dim"]:
     """Turn the first `rope.dim` dimensions of every head by position · frequency.
 
     Dimensions i and i + dim/2 form a pair; with `rope.adjacent`, dimensions 2i and 2i + 1.
+
+    Args:
+        x: rows of a text that follow each other.
+        rope: base, width and scaling.
+        start: position of the first row.
+        n: tokens of the whole text; None: these are all.
     """
-    cos, sin = angles(rope, x.shape[1])
+    cos, sin = angles(rope, x.shape[1] if n is None else n)
+    cos, sin = cos[start : start + x.shape[1]], sin[start : start + x.shape[1]]
     half = rope.dim // 2
     out = x.copy()
     if rope.adjacent:

@@ -19,6 +19,32 @@ ENCODER = "encoder."
 """Prefix of the parameters of an encoder-decoder's encoder."""
 
 
+TASK_ROWS = 256
+"""Rows that go through a layer together, so that what is made of them stays in cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of one text."""
+
+    text: int
+    """Number of the text in the run."""
+    rows: slice
+    """Positions in the text."""
+    n_tokens: int
+    """Length of the whole text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Rows that one thread takes through a layer: a part of a text, or several short texts."""
+
+    rows: slice
+    """Rows among those of all texts."""
+    pieces: tuple[Piece, ...]
+    """What they are, in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stack:
     """One stack of a run. Several texts stand below each other as rows of one matrix."""
@@ -33,6 +59,8 @@ class Stack:
     memory: Float[Array, "source_row d_model"] | None = None
     """The encoder's output, for cross-attention."""
     memory_spans: Sequence[slice] = ()
+    tasks: Sequence[Task] = ()
+    """All rows, in parts."""
 
     @property
     def everybody(self) -> list[Observer]:
@@ -71,6 +99,36 @@ def spans_of(ids: Sequence[Sequence[int]]) -> list[slice]:
     """Return the rows of texts that stand below each other."""
     bounds = np.cumsum([0, *map(len, ids)]).tolist()
     return [slice(a, b) for a, b in pairwise(bounds)]
+
+
+def tasks_of(spans: Sequence[slice], most: int = TASK_ROWS) -> list[Task]:
+    """Cut the rows of texts into tasks of at most `most` rows.
+
+    A long text becomes several tasks, the last rows first: in causal models they take longest.
+    Short ones that follow each other share a task.
+    """
+    tasks: list[Task] = []
+    pieces: list[Piece] = []
+    begin = 0
+
+    def flush(end: int) -> None:
+        nonlocal pieces, begin
+        if pieces:
+            tasks.append(Task(slice(begin, end), tuple(pieces)))
+        pieces, begin = [], end
+
+    for text, span in enumerate(spans):
+        n = span.stop - span.start
+        if span.stop - begin > most:
+            flush(span.start)
+        for start in range(0, n, most):
+            stop = min(start + most, n)
+            pieces.append(Piece(text, slice(start, stop), n))
+            if stop < n:
+                flush(span.start + stop)
+    if spans:
+        flush(spans[-1].stop)
+    return tasks[::-1]
 
 
 def norm_slot(stack: StackSpec, params: Params | LayerParams, slot: str, x: Array) -> Array:
