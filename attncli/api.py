@@ -26,6 +26,7 @@ def inspect(
     text: str,
     model: Model | str | None = None,
     *,
+    pair: str | None = None,
     target: str | None = None,
     attention: Attention | None = None,
     layer: str | int | None = None,
@@ -47,6 +48,7 @@ def inspect(
     Args:
         text: one text, as typed.
         model: a loaded model, a name or path, or None for the default.
+        pair: second text of a pair, for encoders; both are read as one sequence.
         target: text for the decoder of an encoder-decoder; `text` is then its source.
         attention: of an encoder-decoder, `encoder`, or with a target `cross` (target reads source)
             or `self` (within the target); None for `cross` with a target, else `encoder`.
@@ -76,7 +78,7 @@ def inspect(
     stack = stack_of(loaded.spec, attention)
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads, reduce)
     view = View(by=by, special=special, words=words, top=top, shade=shade)
-    encoded = loaded.encode(text, literal_specials=literal_specials)
+    encoded = loaded.encode(text, pair, literal_specials=literal_specials)
     decoded = (
         None if target is None else loaded.encode_target(target, literal_specials=literal_specials)
     )
@@ -132,10 +134,11 @@ def tokens(
     text: str,
     model: Model | str | None = None,
     *,
+    pair: str | None = None,
     literal_specials: bool = False,
     line: int | None = None,
 ) -> Tokens:
-    """Return the tokens of a text: ids, pieces, character spans, words.
+    """Return the tokens of a text, or of a pair of texts: ids, pieces, character spans, words.
 
     Raises:
         AttnError: the model cannot be read or the text not taken.
@@ -143,7 +146,8 @@ def tokens(
     from attncli.analyses.tokens import list_tokens
 
     loaded = _loaded(model)
-    return list_tokens(loaded, loaded.encode(text, literal_specials=literal_specials), line=line)
+    encoded = loaded.encode(text, pair, literal_specials=literal_specials)
+    return list_tokens(loaded, encoded, line=line)
 
 
 def _loaded(model: Model | str | None) -> Model:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from attncli.tokenize import Token
+from attncli.tokenize import SECOND_TEXT, Token
 
 _SHOWN = {"\n": "\u23ce", "\r": "\u240d", "\t": "\u21e5", "\u00a0": "\u2423"}
 _JOINERS = "\u200c\u200d"
@@ -25,8 +25,21 @@ def token_label(token: Token, previous: Token | None = None) -> str:
     """Return how tables show a token: what the user typed there, pieces of a word marked.
 
     A piece that continues a word begins with "##" (as WordPiece spells it) or "·"; bytes of a
-    character that is spread over several tokens are shown as <0xF0>.
+    character that is spread over several tokens are shown as <0xF0>. Tokens of the second text of
+    a pair are marked behind.
     """
+    return marked(_own_label(token, previous), token.part)
+
+
+def marked(label: str, part: int | None) -> str:
+    """Return a label that says when it is of the second text of a pair."""
+    return label + SECOND_TEXT if part == 1 else label
+
+
+def _own_label(token: Token, previous: Token | None) -> str:
+    if previous is not None and previous.part != token.part:
+        # spans of another text say nothing about this one
+        previous = None
     if token.special:
         return display(token.token)
     shares = previous is not None and token.start < previous.end and token.text and previous.text
@@ -43,7 +56,8 @@ def token_label(token: Token, previous: Token | None = None) -> str:
 
 def quoted(label: str) -> str:
     """Return a label that stands before a number; a lone mark in quotes, since ". .12" misleads."""
-    return label if any(char.isalnum() for char in label) else f"'{label}'"
+    speaks = any(char.isalnum() for char in label.removesuffix(SECOND_TEXT))
+    return label if speaks else f"'{label}'"
 
 
 def labels(tokens: tuple[Token, ...]) -> list[str]:

@@ -185,14 +185,28 @@ def document(command: str, card: ModelCard | None) -> dict[str, Any]:
     return head
 
 
-def token_record(token: Token) -> dict[str, Any]:
-    """Return the JSON form of a token."""
-    return {name: getattr(token, name) for name in token.__slots__}
+def token_record(token: Token, *, pair: bool = False) -> dict[str, Any]:
+    """Return the JSON form of a token; of a pair it says which text the token stands in."""
+    names = token.__slots__ if pair else [n for n in token.__slots__ if n not in ("part", "type")]
+    return {name: getattr(token, name) for name in names}
 
 
 def text_record(encoded: Encoded) -> dict[str, Any]:
     """Return the fields that describe a text and its tokens."""
-    return {"text": encoded.text, "tokens": [token_record(token) for token in encoded.tokens]}
+    is_pair = encoded.pair is not None
+    tokens = [token_record(token, pair=is_pair) for token in encoded.tokens]
+    second = {"pair": encoded.pair} if is_pair else {}
+    return {"text": encoded.text, **second, "tokens": tokens}
+
+
+def pair_arrays(encoded: Encoded) -> dict[str, np.ndarray]:
+    """Return which text each token of a pair stands in (-1: neither) and its type; else nothing."""
+    import numpy as np
+
+    if encoded.pair is None:
+        return {}
+    parts = [-1 if token.part is None else token.part for token in encoded.tokens]
+    return {"parts": np.array(parts), "types": np.array(encoded.types)}
 
 
 def count(n: int, what: str) -> str:

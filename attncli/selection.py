@@ -156,16 +156,18 @@ def find_tokens(encoded: Encoded, wanted: str, option: str) -> tuple[int, ...]:
     if not groups and match is not None:
         groups = find_occurrences(encoded, match[1])
         if groups and not 1 <= int(match[2]) <= len(groups):
+            where = "the text has" if encoded.pair is None else "the texts have"
             raise UsageProblem(
-                f"--{option} {display(wanted)}: the text has {len(groups)} of "
+                f"--{option} {display(wanted)}: {where} {len(groups)} of "
                 f"{display(match[1])!r}, so #1 to #{len(groups)}."
             )
         groups = groups[int(match[2]) - 1 :][:1] if groups else []
     if not groups:
         words = [word.text for word in encoded.words]
         there = display(" ".join(dict.fromkeys(words)))[:120]
+        where = "text" if encoded.pair is None else "texts"
         raise UsageProblem(
-            f"--{option} {display(wanted)}: not in the text "
+            f"--{option} {display(wanted)}: not in the {where} "
             f"(words: {there}).{did_you_mean(wanted, words)}"
         )
     return tuple(dict.fromkeys(index for group in groups for index in group))
@@ -187,10 +189,12 @@ def find_occurrences(encoded: Encoded, wanted: str) -> list[tuple[int, ...]]:
 
 def _by_words(encoded: Encoded, wanted: str, fold: Any) -> list[tuple[int, ...]]:
     target = [fold(word.text) for word in split_words(wanted)]
-    words = [fold(word.text) for word in encoded.words]
+    # a phrase of a pair stands in one of its texts
+    words = [(word.part, fold(word.text)) for word in encoded.words]
     if not target:
         return []
-    starts = [i for i in range(len(words)) if words[i : i + len(target)] == target]
+    wanted_in = [[(part, word) for word in target] for part in (0, 1)]
+    starts = [i for i in range(len(words)) if words[i : i + len(target)] in wanted_in]
     of_word = encoded.tokens_by_word()
     return [
         tuple(token for word in range(at, at + len(target)) for token in of_word[word])
@@ -204,8 +208,11 @@ def _by_tokens(encoded: Encoded, wanted: str, fold: Any) -> list[tuple[int, ...]
     tokens = [token for token in encoded.tokens if token.text.strip() and not token.special]
     for first, token in enumerate(tokens):
         start = token.start + len(token.text) - len(token.text.lstrip())
+        text = encoded.text_of(token.part)
         for last in range(first, min(first + 64, len(tokens))):
-            piece = fold(encoded.text[start : tokens[last].end])
+            if tokens[last].part != token.part:
+                break
+            piece = fold(text[start : tokens[last].end])
             if piece == target:
                 found.append(tuple(t.index for t in tokens[first : last + 1]))
                 break

@@ -1,10 +1,14 @@
-"""Text to tokens: a `tokenizers` object, with spans, surface text, specials and words set right."""
+"""Text to tokens: a `tokenizers` object, with spans, surface text, specials and words set right.
+
+A pair of texts becomes one sequence, joined as the tokenizer joins them. Spans of tokens and words
+then count in their own text, and words are numbered through both.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 
 SPACE_MARKS = "\u0120\u2581\u010a"
 """How vocabularies spell a leading space (byte-level, SentencePiece) and a line break."""
+SECOND_TEXT = "\u00b2"
+"""What tables put after tokens and words of the second text of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +37,18 @@ class Token:
     text: str
     """What the user typed there; empty for a token that stands for no character."""
     start: int
-    """First code point in the user's text (0 for an added special, as the library reports)."""
+    """First code point in its own text (0 for an added special, as the library reports)."""
     end: int
     """One past the last code point."""
     special: bool
     """True for [CLS], <s> and the like, whether added or typed by the user."""
     word: int | None
     """Index of the word it belongs to; None for specials and lone space marks."""
+    part: int | None = 0
+    """Text it stands in: 0, or 1 for the second of a pair; None for a special token that the
+    tokenizer put in, which stands in neither."""
+    type: int = 0
+    """Row of the table of token types that it reads (0, mostly 1 for the second text of a pair)."""
 
     @property
     def added(self) -> bool:
@@ -47,21 +58,32 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as the model will read it."""
+    """A text, or a pair of texts, as the model will read it."""
 
     text: str
     tokens: tuple[Token, ...]
     words: tuple[Word, ...]
-    """Words that have at least one token."""
+    """Words that have at least one token; of a pair, those of both texts in order."""
     notes: tuple[str, ...] = ()
     """What a reader should know, such as control tokens typed as plain text."""
     lowercased: bool = False
     """True when the tokenizer makes no difference between "Jam" and "jam"."""
+    pair: str | None = None
+    """Second text of a pair."""
 
     @property
     def ids(self) -> list[int]:
         """Token ids in order."""
         return [token.id for token in self.tokens]
+
+    @property
+    def types(self) -> list[int]:
+        """Token types in order, as `Job.types` takes them."""
+        return [token.type for token in self.tokens]
+
+    def text_of(self, part: int | None) -> str:
+        """Return the text that spans with this `part` count in."""
+        return self.pair if part == 1 and self.pair is not None else self.text
 
     def tokens_by_word(self) -> list[tuple[int, ...]]:
         """Return the token indexes of every word."""
@@ -73,7 +95,7 @@ class Encoded:
 
 
 class TextTokenizer:
-    """Encodes one text at a time, without padding and without cutting."""
+    """Encodes one text or pair at a time, without padding and without cutting."""
 
     def __init__(self, tokenizer: Tokenizer, notes: Sequence[str] = ()) -> None:
         """Take a `tokenizers` object; its padding and truncation are switched off.
@@ -119,42 +141,52 @@ class TextTokenizer:
         found: str | None = self._tokenizer.id_to_token(id_)
         return found
 
-    def encode(self, text: str, *, literal_specials: bool = False) -> Encoded:
-        """Encode a text with the special tokens that the model expects around it.
+    @property
+    def joins_pairs(self) -> bool:
+        """False when tokens are put around a text, but nothing says how two texts are joined."""
+        around = self._tokenizer.num_special_tokens_to_add
+        return around(False) == 0 or around(True) > 0
+
+    def encode(
+        self, text: str, pair: str | None = None, *, literal_specials: bool = False
+    ) -> Encoded:
+        """Encode a text, or a pair, with the special tokens that the model expects around it.
 
         Args:
             text: what the user typed.
+            pair: the second text of a pair, if there is one.
             literal_specials: read control strings such as "[SEP]" in the text as plain characters.
 
         Raises:
-            InputProblem: the text is empty, only white space, or not valid Unicode.
+            InputProblem: a text is empty, only white space, or not valid Unicode.
         """
-        if not text.strip():
-            what = "empty" if not text else "only white space"
-            raise InputProblem(
-                f'The text is {what}; give a sentence, such as attn inspect "I like jam".'
-            )
+        _refuse_blank(text, "text", 'give a sentence, such as attn inspect "I like jam"')
+        if pair is not None:
+            _refuse_blank(pair, "second text (--pair)", "give one, or leave it out")
+        texts = (text,) if pair is None else (text, pair)
         self._tokenizer.encode_special_tokens = literal_specials
         try:
-            encoding = self._tokenizer.encode(text)
+            encoding = self._tokenizer.encode(text, pair)
         except (UnicodeEncodeError, TypeError):
             raise InputProblem(
                 "The text is not valid Unicode (it holds a lone surrogate)."
             ) from None
         except Exception:  # what the library raises where a vocabulary has no unknown token
             encoding = None
-        words = split_words(text)
+        words = [split_words(text) for text in texts]
         if encoding is None or not encoding.ids:
-            raise InputProblem(self._unspeakable(words))
-        tokens = self._tokens(text, words, encoding)
+            raise InputProblem(self._unspeakable([word for part in words for word in part]))
+        tokens = self._tokens(texts, words, encoding)
+        numbered = [replace(w, part=part) for part, own in enumerate(words) for w in own]
         kept = sorted({token.word for token in tokens if token.word is not None})
         renumbered = {old: new for new, old in enumerate(kept)}
         return Encoded(
             text,
             tuple(_with_word(token, renumbered) for token in tokens),
-            tuple(words[old] for old in kept),
-            self._notes(tokens),
+            tuple(numbered[old] for old in kept),
+            (*self._notes(tokens), *([] if pair is None else _pair_notes(tokens))),
             self.lowercases,
+            pair,
         )
 
     def _unspeakable(self, words: Sequence[Word]) -> str:
@@ -172,22 +204,27 @@ class TextTokenizer:
             "words, or give the vocabulary an entry [UNK] for unknown ones."
         )
 
-    def _tokens(self, text: str, words: Sequence[Word], encoding: Any) -> list[Token]:
-        starts = [word.start for word in words]
+    def _tokens(
+        self, texts: Sequence[str], words: Sequence[Sequence[Word]], encoding: Any
+    ) -> list[Token]:
+        starts = [[word.start for word in own] for own in words]
         tokens = []
-        for index, (piece, id_, (start, end), mask) in enumerate(
+        for index, (piece, id_, (start, end), mask, sequence, type_) in enumerate(
             zip(
                 encoding.tokens,
                 encoding.ids,
                 encoding.offsets,
                 encoding.special_tokens_mask,
+                encoding.sequence_ids,
+                encoding.type_ids,
                 strict=True,
             )
         ):
             special = bool(mask) or (id_ in self._special_ids and id_ != self._unknown_id)
+            part = sequence or 0
             if mask:
                 start = end = 0
-            surface = text[start:end]
+            surface = texts[part][start:end]
             # a lone space mark shares the span of the word behind it: it stands for no character
             if piece and not piece.strip(SPACE_MARKS) and not surface.isspace():
                 surface = ""
@@ -195,9 +232,12 @@ class TextTokenizer:
             at = (
                 None
                 if special or core >= start + len(surface)
-                else _word_at(words, starts, core, end)
+                else _word_at(words[part], starts[part], core, end)
             )
-            tokens.append(Token(index, id_, piece, surface, start, end, special, at))
+            # words are counted through both texts
+            at = at if at is None or part == 0 else at + len(words[0])
+            own = None if mask else part
+            tokens.append(Token(index, id_, piece, surface, start, end, special, at, own, type_))
         return tokens
 
     def _notes(self, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -227,9 +267,26 @@ def _word_at(words: Sequence[Word], starts: Sequence[int], core: int, end: int) 
 
 def _with_word(token: Token, renumbered: dict[int, int]) -> Token:
     word = None if token.word is None else renumbered[token.word]
-    return Token(
-        token.index, token.id, token.token, token.text, token.start, token.end, token.special, word
-    )
+    return token if word == token.word else replace(token, word=word)
+
+
+def _refuse_blank(text: str, what: str, advice: str) -> None:
+    if not text.strip():
+        raise InputProblem(f"The {what} is {'only white space' if text else 'empty'}; {advice}.")
+
+
+def _pair_notes(tokens: Sequence[Token]) -> list[str]:
+    """Say how tables tell the texts of a pair apart, and what is odd about how they are joined."""
+    parts = [token.part for token in tokens]
+    if not {0, 1} <= {*parts}:
+        which = "first" if 0 not in parts else "second"
+        return [f"the {which} text has no token: the tokenizer drops all of it"]
+    notes = [f"{SECOND_TEXT} marks tokens of the second text"]
+    if parts.index(1) and parts[parts.index(1) - 1] == 0:
+        notes.append(
+            "the tokenizer puts nothing between the two texts: the model reads them as one"
+        )
+    return notes
 
 
 def _unknown_id(tokenizer: Tokenizer) -> int | None:

@@ -26,6 +26,8 @@ class Word:
     """First code point in the text."""
     end: int
     """One past the last code point."""
+    part: int = 0
+    """Text it stands in: 1 for the second of a pair."""
 
 
 def split_words(text: str) -> list[Word]:

@@ -15,6 +15,10 @@ import pytest
 
 MODELS = Path(__file__).parents[1] / ".models"
 SENTENCE = "The student did not answer the question because it was too difficult"
+PAIR = (
+    "We were stuck in a traffic jam for hours",
+    "No jam on my toast 😀, unbelievable: the café had no jam",
+)
 
 MPNET_HEADS = ((4, 8), (8, 4), (8, 8), (9, 7))
 """Layer and head of those that link words of the sentence most."""

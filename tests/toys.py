@@ -81,7 +81,11 @@ class Recorder(Observer):
 
 
 def record(
-    spec: ModelSpec, params: Params, ids: Sequence[int], source: Sequence[int] = ()
+    spec: ModelSpec,
+    params: Params,
+    ids: Sequence[int],
+    source: Sequence[int] = (),
+    types: Sequence[int] = (),
 ) -> Recorder:
     """Run one text alone (of an encoder-decoder the target of a source) and keep everything."""
     recorder = Recorder(spec, len(ids))
@@ -90,7 +94,9 @@ def record(
         recorder.encoder = Recorder(spec, len(source), stack="encoder")
         recorder.cross = Recorder(spec, len(ids), n_source=len(source))
         watching += [recorder.encoder, recorder.cross]
-    run(spec, params, [Job(list(ids), [0] * len(ids), watching, source=list(source))])
+    run(
+        spec, params, [Job(list(ids), list(types) or [0] * len(ids), watching, source=list(source))]
+    )
     return recorder
 
 
@@ -173,7 +179,8 @@ def word_tokenizer(words: Sequence[str] = WORDS, unknown: str = "[UNK]") -> Toke
     if "[CLS]" in ids:
         tokenizer.add_special_tokens(["[CLS]", "[SEP]"])
         specials = [(name, ids[name]) for name in ("[CLS]", "[SEP]")]
-        tokenizer.post_processor = TemplateProcessing("[CLS] $A [SEP]", None, specials)
+        pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
+        tokenizer.post_processor = TemplateProcessing("[CLS] $A [SEP]", pair, specials)
     return tokenizer
 
 

@@ -46,7 +46,7 @@ class Baseline:
     def jobs(self) -> list[Job]:
         """Return the jobs to add to a run."""
         return [
-            reading_job(self._spec, text.ids, [observer])
+            reading_job(self._spec, text, [observer])
             for text, observer in zip(self._texts, self._observers, strict=True)
         ]
 

@@ -88,13 +88,13 @@ def compare_texts(
     jobs = [
         reading_job(
             model.spec,
-            text.ids,
+            text,
             [states[at], *(r for r, o in zip(readers, occurrences, strict=True) if o.text == at)],
         )
         for at, text in enumerate(texts)
     ]
     jobs += [
-        reading_job(model.spec, encoded.ids, [observer])
+        reading_job(model.spec, encoded, [observer])
         for (encoded, _), observer in zip(anchors, anchor_states, strict=True)
     ]
     model.run([*jobs, *baseline.jobs()])
@@ -150,7 +150,8 @@ def _places_of(texts: Sequence[Encoded], word: str) -> list[Occurrence]:
     for at, text in enumerate(texts):
         for tokens in find_occurrences(text, word):
             start, end = _span(text, tokens)
-            found.append(Occurrence(at, text.text[start:end] or word, tokens, start, end))
+            own = text.text_of(text.tokens[tokens[0]].part)
+            found.append(Occurrence(at, own[start:end] or word, tokens, start, end))
     return found
 
 

@@ -4,8 +4,10 @@ excess(h, i, j) = weights[h, i, j] minus the mean weight of head h over all othe
 non-special tokens with the same offset j - i in the same text. A head that always looks at the
 previous token has excess 0 there; a head that chose a key by content keeps nearly its weight.
 Special tokens and the query itself do not compete. An offset that occurs once has nothing to
-subtract and does not compete either: in short texts far pairs are never telling. This measure
-is attn's own.
+subtract and does not compete either: in short texts far pairs are never telling. In a pair of
+texts distances run over the whole sequence, with the special tokens between, as the model's
+positions do: pairs of tokens within a text and across both share their offsets. This measure is
+attn's own.
 """
 
 from __future__ import annotations

@@ -12,7 +12,17 @@ from attncli.analyses.excess import Telling
 from attncli.analyses.sides import Sides
 from attncli.analyses.units import Unit
 from attncli.numbers import to_json
-from attncli.results import Column, Label, Matrix, ModelCard, Table, count, document, text_record
+from attncli.results import (
+    Column,
+    Label,
+    Matrix,
+    ModelCard,
+    Table,
+    count,
+    document,
+    pair_arrays,
+    text_record,
+)
 from attncli.selection import By, Heads, View
 from attncli.tokenize import Encoded
 
@@ -116,7 +126,7 @@ class Inspection:
         elif self.sides.target is not None:
             tokens = count(n_queries, "target token")
         else:
-            tokens = f"{n_queries} tokens"
+            tokens = f"{n_queries} tokens{'' if self.encoded.pair is None else ' of two texts'}"
         card = self.card.headline(reads_source=self.sides.is_cross)
         return f"{card} · {tokens} · {shown}"
 
@@ -159,11 +169,15 @@ class Inspection:
 
     def tidy(self) -> Table:
         """Return one line for each query and key."""
+        # which text of a pair each stands in
+        pair = self.encoded.pair is not None
         columns = [
             Column("query", "int"),
             Column("query_text", "label"),
+            *([Column("query_part", "int")] if pair else []),
             Column("key", "int"),
             Column("key_text", "label"),
+            *([Column("key_part", "int")] if pair else []),
             Column("weight", "fraction"),
             Column("contribution", "fraction"),
             Column("score", "number"),
@@ -174,11 +188,14 @@ class Inspection:
         for i, query in enumerate(self.queries):
             for j, key in enumerate(self.keys):
                 score = None if self.scores is None else float(self.scores[i, j])
-                label, key_label = _label(self.query_units[query]), _label(self.key_units[key])
+                units = self.query_units[query], self.key_units[key]
+                of_query, of_key = (
+                    [unit.index, _label(unit), *([unit.part] if pair else [])] for unit in units
+                )
                 share = None if self.contributions is None else float(self.contributions[i, j])
                 numbers = float(self.weights[i, j]), share, score
                 more = [] if self.measure is None else [float(self.measure[i, j])]
-                rows.append((query, label, key, key_label, *numbers, *more))
+                rows.append((*of_query, *of_key, *numbers, *more))
         return Table("inspect", "", columns, rows)
 
     def arrays(self) -> dict[str, Array]:
@@ -261,6 +278,7 @@ def _text_arrays(prefix: str, text: Encoded, units: tuple[Unit, ...] | None) -> 
         f"{prefix}tokens": np.array([token.token for token in text.tokens]),
         f"{prefix}ids": np.array(text.ids),
     }
+    arrays |= pair_arrays(text)
     if units is not None:
         arrays[f"{prefix}units"] = np.array([unit.text for unit in units])
     return arrays

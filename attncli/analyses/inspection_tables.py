@@ -11,7 +11,7 @@ from attncli.analyses.columns import state_columns
 from attncli.analyses.excess import Telling
 from attncli.analyses.inspection import Inspection, QueryRow
 from attncli.analyses.units import Unit
-from attncli.display import display, labels, quoted
+from attncli.display import display, labels, marked, quoted
 from attncli.numbers import format_fraction
 from attncli.results import Column, Label, Matrix, Share, Table
 from attncli.selection import By
@@ -102,7 +102,8 @@ def _row(result: Inspection) -> Table:
         share += [] if result.measure is None else [float(result.measure[0, j])]
         unit = result.key_units[key]
         rows.append([unit.tokens[0], unit.shown(), *score, weight, weight, *share])
-    query = display(result.query_units[result.queries[0]].text.strip())
+    chosen = result.query_units[result.queries[0]]
+    query = marked(display(chosen.text.strip()), chosen.part)
     where = " in the target text" if result.sides.is_cross else ""
     title = f"from “{query}”{where}: weights are fractions{_sums_note(result)}"
     importance = [float(value) for value in result.weights[0]]

@@ -46,20 +46,22 @@ class Sides:
     def job(self, spec: ModelSpec, observers: Sequence[Observer]) -> Job:
         """Return the run that shows this attention to the observers."""
         if self.target is None:
-            return reading_job(spec, self.source.ids, observers)
+            return reading_job(spec, self.source, observers)
         for observer in observers:
             observer.kind = "cross" if self.is_cross else "self"
-        ids = self.target.ids
-        return Job(ids, [0] * len(ids), observers, source=self.source.ids)
+        return Job(self.target.ids, self.target.types, observers, source=self.source.ids)
 
 
-def reading_job(spec: ModelSpec, ids: Sequence[int], observers: Sequence[Observer]) -> Job:
-    """Return the run that reads one text: through the encoder of two stacks, or the only one."""
+def reading_job(spec: ModelSpec, encoded: Encoded, observers: Sequence[Observer]) -> Job:
+    """Return the run that reads one text, or a pair as one sequence with its token types.
+
+    It goes through the encoder of two stacks, or through the only one.
+    """
     if spec.encoder is None:
-        return Job(ids, [0] * len(ids), observers)
+        return Job(encoded.ids, encoded.types, observers)
     for observer in observers:
         observer.stack = "encoder"
-    return Job((), (), observers, source=ids)
+    return Job((), (), observers, source=encoded.ids)
 
 
 def choose_attention(model: Model, attention: Attention | None, *, has_target: bool) -> Attention:

@@ -17,6 +17,7 @@ from attncli.results import (
     Table,
     count,
     document,
+    pair_arrays,
     text_record,
 )
 from attncli.tokenize import Encoded
@@ -46,7 +47,8 @@ class Tokens:
         """Say how many tokens and words there are."""
         n_tokens = count(len(self.encoded.tokens), "token")
         n_words = count(len(self.encoded.words), "word")
-        return f"{self.card.name} · {self.card.family} · {n_tokens}, {n_words}"
+        both = "" if self.encoded.pair is None else " of two texts"
+        return f"{self.card.name} · {self.card.family} · {n_tokens}, {n_words}{both}"
 
     def record(self) -> dict[str, Any]:
         """Return the JSON document (schema attn.tokens)."""
@@ -58,6 +60,7 @@ class Tokens:
                 "text": word.text,
                 "start": word.start,
                 "end": word.end,
+                **({} if self.encoded.pair is None else {"part": word.part}),
                 "tokens": list(of_word[index]),
             }
             for index, word in enumerate(self.encoded.words)
@@ -81,13 +84,15 @@ class Tokens:
             Column("piece", "text"),
             Column("characters", "text"),
             Column("word", "text"),
+            *([] if self.encoded.pair is None else [Column("type", "int")]),
         ]
         rows = []
         for token in self.encoded.tokens:
             span = "added" if token.added else f"{token.start}–{token.end}"
             word = None if token.word is None else self.encoded.words[token.word].text
             label = Label(shown[token.index], token.special, token.index)
-            rows.append((token.index, label, token.id, token.token, span, word))
+            type_ = () if self.encoded.pair is None else (token.type,)
+            rows.append((token.index, label, token.id, token.token, span, word, *type_))
         return [Table("tokens", "", columns, rows, hint="-f csv or --json has all")]
 
     def tidy(self) -> Table:
@@ -102,10 +107,15 @@ class Tokens:
             Column("special"),
             Column("word", "int"),
         ]
-        rows = [
+        rows: list[tuple[Any, ...]] = [
             (t.index, t.id, t.token, t.text, t.start, t.end, str(t.special).lower(), t.word)
             for t in self.encoded.tokens
         ]
+        if self.encoded.pair is not None:
+            columns += [Column("part", "int"), Column("type", "int")]
+            rows = [
+                (*row, t.part, t.type) for row, t in zip(rows, self.encoded.tokens, strict=True)
+            ]
         return Table("tokens", "", columns, rows)
 
     def arrays(self) -> dict[str, Array]:
@@ -117,6 +127,7 @@ class Tokens:
             "spans": np.array([(token.start, token.end) for token in tokens]),
             "special": np.array([token.special for token in tokens]),
             "words": np.array([-1 if token.word is None else token.word for token in tokens]),
+            **pair_arrays(self.encoded),
             "random": np.array(self.card.random),
         }
 

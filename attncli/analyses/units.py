@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attncli._shapes import Float
-from attncli.display import display, labels
+from attncli.display import display, labels, marked
 from attncli.results import Label
 from attncli.selection import Special, View
 from attncli.tokenize import Encoded
@@ -34,6 +34,8 @@ class Unit:
     """How tables show it."""
     tokens: tuple[int, ...]
     special: bool
+    part: int | None = 0
+    """Text it stands in, as of its tokens."""
 
     def shown(self) -> Label:
         """Return the label for tables, numbered as -q takes it: by its first token."""
@@ -55,7 +57,7 @@ def make_units(encoded: Encoded, view: View) -> list[Unit]:
     With `special="hide"` the special tokens have no unit.
     """
     shown = labels(encoded.tokens)
-    groups: list[tuple[str, str, tuple[int, ...], bool]] = []
+    groups: list[tuple[str, str, tuple[int, ...], bool, int | None]] = []
     of_word = encoded.tokens_by_word()
     for token, label in zip(encoded.tokens, shown, strict=True):
         if token.special and view.special != "show":
@@ -64,13 +66,14 @@ def make_units(encoded: Encoded, view: View) -> list[Unit]:
             members = of_word[token.word]
             if token.index == members[0]:
                 text = encoded.words[token.word].text
-                groups.append((text, display(text), members, False))
+                label = marked(display(text), token.part)
+                groups.append((text, label, members, False, token.part))
         else:
             text = token.token if token.special else token.text
-            groups.append((text, label, (token.index,), token.special))
+            groups.append((text, label, (token.index,), token.special, token.part))
     specials = tuple(token.index for token in encoded.tokens if token.special)
     if view.special == "fold" and specials:
-        groups.append((FOLDED, FOLDED, specials, True))
+        groups.append((FOLDED, FOLDED, specials, True, None))
     return [Unit(i, *group) for i, group in enumerate(groups)]
 
 

@@ -16,6 +16,7 @@ def inspect(
     session: Session,
     texts: options.Texts = None,
     model: options.ModelName = None,
+    pair: options.Pair = None,
     target: options.Target = None,
     attention: options.Attention = None,
     layer: options.Layer = None,
@@ -50,6 +51,7 @@ def inspect(
         lambda text: api.inspect(
             text.text,
             loaded,
+            pair=pair,
             target=target,
             attention=attention,
             layer=layer,

@@ -46,6 +46,16 @@ Dtype = Annotated[
         "--dtype", help="Type of number --engine torch computes in.", show_default="float32"
     ),
 ]
+Pair = Annotated[
+    str | None,
+    typer.Option(
+        "--pair",
+        metavar="TEXT",
+        help="Second text of a sentence pair, for encoders: read after TEXT (or each line), joined "
+        "as the model's tokenizer joins them.",
+        show_default=False,
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(

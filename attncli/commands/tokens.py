@@ -16,6 +16,7 @@ def tokens(
     session: Session,
     texts: options.Texts = None,
     model: options.ModelName = None,
+    pair: options.Pair = None,
     literal_specials: options.LiteralSpecials = False,
     file: options.File = None,
 ) -> None:
@@ -28,6 +29,6 @@ def tokens(
         texts,
         file,
         lambda text: api.tokens(
-            text.text, loaded, literal_specials=literal_specials, line=text.line
+            text.text, loaded, pair=pair, literal_specials=literal_specials, line=text.line
         ),
     )

@@ -20,7 +20,7 @@ from attncli.model.quantised import refuse_quantised
 from attncli.model.resolve import open_folder, read_spec, resolve
 from attncli.model.spec import ModelSpec
 from attncli.model.target import shift_right
-from attncli.results import ModelCard
+from attncli.results import ModelCard, count
 from attncli.selection import one_of
 from attncli.tokenize import Encoded, TextTokenizer
 
@@ -89,13 +89,31 @@ class Model:
             stack=None if self.spec.encoder is None else "decoder" if decoder else "encoder",
         )
 
-    def encode(self, text: str, *, literal_specials: bool = False) -> Encoded:
-        """Encode a text and check that the model can take it.
+    @property
+    def n_types(self) -> int:
+        """Rows of the table of token types; 0: the model has none."""
+        source = self.params.sources.get("embed.type")
+        return 0 if source is None else self.params.store.tensors[source.tensor].shape[0]
+
+    def encode(
+        self, text: str, pair: str | None = None, *, literal_specials: bool = False
+    ) -> Encoded:
+        """Encode a text, or a pair of texts, and check that the model can take it.
+
+        Args:
+            text: what the user typed.
+            pair: a second text for an encoder, read after the first.
+            literal_specials: read control strings in the text as plain characters.
 
         Raises:
             InputProblem: empty text, too many tokens, or a token without a row in the embedding.
+            UsageProblem: a second text for a decoder or an encoder-decoder.
+            ModelProblem: nothing says how two texts are joined, or a token type has no row.
         """
-        encoded = self.tokenizer.encode(text, literal_specials=literal_specials)
+        if pair is not None:
+            self._refuse_pair()
+        encoded = self.tokenizer.encode(text, pair, literal_specials=literal_specials)
+        encoded = self._typed(encoded)
         if self.place.kind == "gguf" and len(encoded.tokens) > UNTOLD_WINDOW:
             encoded = replace(encoded, notes=(*encoded.notes, WINDOW_NOTE))
         return self._checked(encoded, "text")
@@ -130,12 +148,41 @@ class Model:
         encoded = shift_right(replace(encoded, notes=tuple(notes)), start, piece)
         return self._checked(encoded, "target")
 
+    def _refuse_pair(self) -> None:
+        """Stop where two texts are nothing that the model knows, or nobody says how it does."""
+        if self.spec.encoder is not None or self.spec.stack.causal:
+            kind = "a decoder" if self.spec.encoder is None else "an encoder-decoder"
+            raise UsageProblem(
+                f"--pair: {self.name} ({self.spec.family}) is {kind}, it reads one text; put both "
+                "into one, or leave --pair out."
+            )
+        if not self.tokenizer.joins_pairs:
+            raise ModelProblem(
+                f"{self.place.path}: the tokenizer puts special tokens around a text, but does not "
+                "say how two texts are joined (no pair template); leave --pair out."
+            )
+
+    def _typed(self, encoded: Encoded) -> Encoded:
+        """Give each token the type that the model reads: none where it has no table of types."""
+        largest = max(encoded.types)
+        if largest < max(self.n_types, 1):
+            return encoded
+        if self.n_types:
+            raise ModelProblem(
+                f"{self.place.path}: the tokenizer gives token type {largest}, the model's table "
+                f"has {count(self.n_types, 'row')}, for types from 0; tokenizer and weights do not "
+                "belong together."
+            )
+        return replace(encoded, tokens=tuple(replace(token, type=0) for token in encoded.tokens))
+
     def _checked(self, encoded: Encoded, what: str) -> Encoded:
         limit = self.spec.n_positions
         if limit is not None and len(encoded.tokens) > limit:
+            both = encoded.pair is not None
             raise InputProblem(
-                f"The {what} has {len(encoded.tokens):,} tokens, {self.name} takes at most "
-                f"{limit:,}: shorten it, or give it in pieces, one a line."
+                f"The {'two texts have' if both else f'{what} has'} {len(encoded.tokens):,} tokens"
+                f"{' together' if both else ''}, {self.name} takes at most {limit:,}: "
+                f"shorten {'them' if both else 'it, or give it in pieces, one a line'}."
             )
         for token in encoded.tokens:
             if token.id >= self.spec.vocab_size:

@@ -20,7 +20,7 @@ def shift_right(target: Encoded, start: int, piece: str) -> Encoded:
         start: id of the token that stands first.
         piece: that token as the vocabulary spells it.
     """
-    first = Token(0, start, piece, "", 0, 0, special=True, word=None)
+    first = Token(0, start, piece, "", 0, 0, special=True, word=None, part=None)
     moved = [replace(token, index=token.index + 1) for token in target.tokens[:-1]]
     kept = sorted({token.word for token in moved if token.word is not None})
     number = {old: new for new, old in enumerate(kept)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from attncli.model.load import Dtype, Engine, Model
 from attncli.model.observe import AttentionBlock
 from attncli.model.torch_capture import Recording, head_values, recording, to_array
 
+ANY_TYPE = 1 << 30
 STORED_AS = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
 
 
@@ -41,6 +43,15 @@ class TorchModel(Model):
         """Type of the weights in memory, which is the type that is computed in."""
         return STORED_AS[self.torch_dtype]
 
+    @property
+    def n_types(self) -> int:
+        """Rows of the table of token types; 0 where transformers takes none."""
+        if "token_type_ids" not in signature(self.module.forward).parameters:
+            return 0
+        rows = getattr(self.module.config, "type_vocab_size", None)
+        # some tell segments apart without a table (XLNet)
+        return rows if isinstance(rows, int) else ANY_TYPE
+
     def has_sink(self, layers: Sequence[int]) -> bool:
         """Tell whether rows of these layers summed to less than 1 in a run."""
         return bool(self._sunk & set(layers))
@@ -57,7 +68,7 @@ class TorchModel(Model):
     def _run(self, job: Job) -> None:
         with recording(self.module) as record:
             try:
-                out = forward(self.module, job.ids)
+                out = forward(self.module, job.ids, job.types)
             except (IndexError, RuntimeError) as problem:
                 raise InputProblem(
                     f"{self.name}: transformers cannot run this text of {len(job.ids):,} tokens: "
@@ -99,13 +110,22 @@ def first_line(problem: Exception) -> str:
     return (str(problem).strip() or type(problem).__name__).splitlines()[0][:200]
 
 
-def forward(module: Any, ids: Sequence[int], *, attentions: bool = True) -> Any:
-    """Run one text and return transformers' output, with all states and attention weights."""
+def forward(
+    module: Any, ids: Sequence[int], types: Sequence[int] = (), *, attentions: bool = True
+) -> Any:
+    """Run one text and return transformers' output, with all states and attention weights.
+
+    Token types are given only where one is not 0, which is what transformers takes without them.
+    """
     import torch
 
+    typed = {}
+    if any(types):
+        typed["token_type_ids"] = torch.tensor([list(types)], device=module.device)
     with torch.no_grad(), quiet():
         return module(
             input_ids=torch.tensor([list(ids)], device=module.device),
+            **typed,
             output_attentions=attentions,
             output_hidden_states=True,
             use_cache=False,

@@ -162,6 +162,7 @@ def test_help_ends_with_an_example(attn, command: list[str]) -> None:
 
 VALUES = {
     "--model": "minilm",
+    "--pair": "no jam",
     "--target": "der hund",
     "--attention": "self",
     "--layer": "1",

@@ -92,6 +92,20 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "encoder tokens": ("tokens", lambda: api.tokens(SOURCE, _seq2seq())),
     "encoder info": ("models.info", lambda: describe_model(_seq2seq())),
+    "sentence pair": ("inspect", lambda: api.inspect(TOAST, _model("minilm"), pair=JAM)),
+    "sentence pair words": (
+        "inspect",
+        lambda: api.inspect(TOAST, _model("minilm"), pair=JAM, words=True, special="fold"),
+    ),
+    "sentence pair query": (
+        "inspect",
+        lambda: api.inspect(TOAST, _model("minilm"), pair=JAM, head="3.1", query=["jam#2"]),
+    ),
+    "sentence pair tokens": ("tokens", lambda: api.tokens(TOAST, _model("minilm"), pair=JAM)),
+    "random sentence pair": (
+        "inspect",
+        lambda: api.inspect("i like", _model("random:d_model=8,heads=2"), pair="jam"),
+    ),
     "pair": ("compare", lambda: api.compare(JAM, TOAST, model=_model("minilm"), word="jam")),
     "several": ("compare", lambda: api.compare(JAM, TOAST, TOAST, model=_model("minilm"))),
     "anchors": (

@@ -64,6 +64,7 @@ class Golden:
     source: list[int]
     encoder: Numbers | None
     cross: Numbers | None
+    types: list[int]
 
     def model(self) -> tuple[ModelSpec, Params]:
         """Resolve config and tensors the way a checkpoint is resolved."""
@@ -76,11 +77,13 @@ def read_golden(name: str) -> Golden:
     with np.load(GOLDEN / f"{name}.npz") as arrays:
         parameters = {n[6:]: arrays[n] for n in arrays.files if n.startswith("param:")}
         config, ids = json.loads(str(arrays["config"])), arrays["ids"].tolist()
-        source = arrays["source"].tolist() if "source" in arrays.files else []
+        source, types = (
+            arrays[name].tolist() if name in arrays.files else [] for name in ("source", "types")
+        )
         encoder = _numbers(arrays, "encoder_") if source else None
         cross = _numbers(arrays, "cross_") if source else None
         frozen = [arrays[name] for name in ("weights", "scores", "resid")]
-    return Golden(config, parameters, ids, *frozen, source, encoder, cross)
+    return Golden(config, parameters, ids, *frozen, source, encoder, cross, types)
 
 
 def _numbers(arrays: Mapping[str, Array], prefix: str) -> Numbers:
@@ -122,7 +125,7 @@ def assert_same(name: str, expected: Expected, found: Recorder) -> None:
 
 def run_golden(golden: Golden) -> Recorder:
     """Run a golden case with its own parameters."""
-    return record(*golden.model(), golden.ids, golden.source)
+    return record(*golden.model(), golden.ids, golden.source, golden.types)
 
 
 def _per_layer(expected: Array, found: Array, tolerance: float) -> list[float]:

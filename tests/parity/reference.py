@@ -64,6 +64,7 @@ def run(
     model: PreTrainedModel,
     ids: tuple[int, ...] | list[int],
     source: tuple[int, ...] | list[int] = (),
+    types: tuple[int, ...] | list[int] = (),
 ) -> Reference:
     """Run one text and capture weights, hidden states and the scores before each softmax.
 
@@ -81,6 +82,8 @@ def run(
     inputs = {"input_ids": torch.tensor([list(source or ids)])}
     if source:
         inputs["decoder_input_ids"] = torch.tensor([list(ids)])
+    if types:
+        inputs["token_type_ids"] = torch.tensor([list(types)])
     last: list[torch.Tensor] = []
     head = getattr(getattr(model, "decoder", None), "project_out", None)
     if head is not None:

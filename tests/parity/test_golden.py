@@ -19,7 +19,7 @@ def test_every_layer_equals_transformers(name: str) -> None:
 
 
 def test_golden_files_and_cases_belong_together() -> None:
-    real = {"minilm", "real-mpnet"}
+    real = {"minilm", "minilm-pair", "real-mpnet"}
     assert {path.stem for path in GOLDEN.glob("*.npz")} == {case.name for case in CASES} | real
 
 

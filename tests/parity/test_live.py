@@ -40,8 +40,8 @@ def test_checkpoint_written_by_transformers_loads_and_equals_it(case: Case, tmp_
 
     theirs = reference.build(case, seed=1)
     model = load(str(reference.write_checkpoint(theirs, tmp_path, case.unwritten)))
-    expected = reference.run(theirs, case.ids, case.source)
-    found = record(model.spec, model.params, case.ids, case.source)
+    expected = reference.run(theirs, case.ids, case.source, case.types)
+    found = record(model.spec, model.params, case.ids, case.source, case.types)
     assert_same(case.name, expected, found)
     # no tautology: our run formed its own scores, one block or more a layer
     assert found.blocks >= model.spec.stack.n_layers
@@ -185,7 +185,7 @@ def test_golden_file_is_what_this_transformers_computes(case: Case) -> None:
     for name, values in reference.parameters(theirs).items():
         if name in golden.tensors:
             np.testing.assert_array_equal(values, golden.tensors[name], err_msg=name)
-    expected = reference.run(theirs, tuple(golden.ids), tuple(golden.source))
+    expected = reference.run(theirs, golden.ids, golden.source, golden.types)
     np.testing.assert_allclose(golden.weights, expected.weights, atol=1e-6)
     np.testing.assert_allclose(golden.resid, expected.resid, atol=1e-5)
     for part in ("encoder", "cross"):

@@ -209,7 +209,8 @@ def _surround(
     if not before and not after:
         return
     single = [name for name, _ in before] + ["$A"] + [name for name, _ in after]
-    pair = [*single, *(f"{'$B' if name == '$A' else name}:1" for name in single)]
+    # only encoders read pairs, and those of this kind as RoBERTa does: <s> A </s> </s> B </s>
+    pair = [*single, *(name for name, _ in after), "$B:0", *(name for name, _ in after)]
     tokenizer.post_processor = TemplateProcessing(single, pair, [*before, *after])
 
 

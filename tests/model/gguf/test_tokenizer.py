@@ -309,6 +309,21 @@ def test_only_model_problems_escape(
         pass
 
 
+def test_pair_is_joined_as_encoders_of_each_kind_read_it(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 1, "add_eos_token": True}
+    tokenizer = byte_level(tmp_path, "roberta-bpe", **keys)
+    encoded = tokenizer.encode("it", "the")
+    end = tokenizer.piece(1)
+    assert [t.part for t in encoded.tokens] == [None, 0, None, None, 1, 1, None]
+    assert [t.token for t in encoded.tokens if t.part is None] == ["<s>", end, end, end]
+    assert not any(encoded.types)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", f"{SPACE}the", f"{SPACE}cat"]
+    roles = {"cls_token_id": 2, "seperator_token_id": 3, "unknown_token_id": 1}
+    encoded = build(tmp_path, words, model="bert", **roles).encode("the", "cat the")
+    assert encoded.ids == [2, 4, 3, 5, 4, 3]
+    assert encoded.types == [0, 0, 0, 1, 1, 1]
+
+
 def test_llama3_rule_equals_a_split_by_its_published_pattern(tmp_path: Path) -> None:
     pattern = (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"

@@ -66,6 +66,8 @@ TINY_DEBERTA_V3 = {
 }
 PADDED = (0, 7, 12, 1, 33, 7, 1, 39, 20, 2)
 """With the padding token 1 inside the text, where it has no position of its own."""
+PAIR = (0, 0, 0, 0, 0, 1, 1, 1, 1, 1)
+"""Token types of two texts of five tokens."""
 LONG = tuple(2 + 7 * i % 38 for i in range(28))
 """Reaches the first distance buckets that hold several distances."""
 
@@ -77,6 +79,10 @@ ENCODERS = [
     # as many tokens as there are positions
     Case("bert-silu-full", "bert", {**TINY_BERT, "hidden_act": "silu"}, tuple(range(3, 19))),
     # encoders
+    Case("bert-pair", "bert", TINY_BERT, types=PAIR),
+    Case("electra-pair", "electra", {**TINY_BERT, "embedding_size": 10}, types=PAIR),
+    Case("albert-pair", "albert", {**TINY_BERT, "embedding_size": 10}, types=PAIR),
+    Case("deberta-v2-pair", "deberta-v2", {**TINY_DEBERTA_V3, "type_vocab_size": 2}, types=PAIR),
     Case("roberta", "roberta", {**TINY_BERT, "pad_token_id": 1, "type_vocab_size": 1}, PADDED),
     Case("roberta-pad-3-full", "roberta", {**TINY_BERT, "pad_token_id": 3}, tuple(range(5, 17))),
     Case("xlm-roberta", "xlm-roberta", {**TINY_BERT, "pad_token_id": 1}),
