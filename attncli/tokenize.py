@@ -119,6 +119,14 @@ class TextTokenizer:
         found: str | None = self._tokenizer.id_to_token(id_)
         return found
 
+    def spells_bytes(self) -> bool:
+        """Tell whether pieces spell bytes, a character for each, as in GPT-2's vocabulary."""
+        try:
+            pieces = self._tokenizer.encode("a a", add_special_tokens=False).tokens
+        except Exception:  # what the library raises where a vocabulary has no unknown token
+            return False
+        return any(SPACE_MARKS[0] in piece for piece in pieces)
+
     def encode(self, text: str, *, literal_specials: bool = False) -> Encoded:
         """Encode a text with the special tokens that the model expects around it.
 
