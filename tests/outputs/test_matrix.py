@@ -91,7 +91,7 @@ def test_logarithmic_shades_tell_small_weights_apart() -> None:
 
 
 def test_cosines_have_shades_of_their_own() -> None:
-    values = np.array([[1, 0.79, 0.45, 0.3, -1]], np.float32)
+    values = np.array([[1, 0.79, 0.55, 0.3, -1]], np.float32)
     keys = labels("a", "b", "c", "d", "e")
     cosines = Matrix("c", "c", "cosine", keys[:1], keys, values, hint="h", shading="cosine")
     drawing = drawn(cosines, 16)
@@ -101,7 +101,7 @@ def test_cosines_have_shades_of_their_own() -> None:
     assert "0 a ██▓▓▒▒░░\n" in drawing
     # one digit still orders them where two do not fit
     last = drawn(cosines, 30).splitlines()[-1]
-    assert last.split() == ["0", "a", "1.0", ".8", ".5", ".3", "-1.0"]
+    assert last.split() == ["0", "a", "1.0", ".8", ".6", ".3", "-1.0"]
 
 
 def test_scores_that_do_not_fit_are_not_shown_as_shades_of_weights() -> None:
