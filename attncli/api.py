@@ -104,6 +104,9 @@ def compare(
     layer: str | int | None = None,
     head: str | int | None = None,
     by: By = "contribution",
+    state: str | int | None = None,
+    neighbours: int | None = None,
+    centred: bool = False,
     literal_specials: bool = False,
 ) -> Comparison:
     """Return how one word, or each word the texts share, differs between its contexts.
@@ -116,6 +119,11 @@ def compare(
         layer: layers whose attention is compared, as for `inspect`.
         head: heads whose attention is compared.
         by: measure that orders the keys that changed.
+        state: state of the matrix of similarities: `embedding`, `L3`, or a number (0 is the
+            embedding, -1 the last); None for the last.
+        neighbours: tokens of the vocabulary nearest to each occurrence, listed at every state;
+            None for no lists.
+        centred: subtract the mean vector of fixed sample sentences before every cosine.
         literal_specials: read control strings in the texts as plain characters.
 
     Raises:
@@ -127,7 +135,17 @@ def compare(
     stack = loaded.spec.reader
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads)
     encoded = [loaded.encode(text, literal_specials=literal_specials) for text in texts]
-    return compare_texts(loaded, encoded, heads, View(by=by), word=word, to=_names(to))
+    return compare_texts(
+        loaded,
+        encoded,
+        heads,
+        View(by=by),
+        word=word,
+        to=_names(to),
+        state=_text(state),
+        n_neighbours=neighbours,
+        centred=centred,
+    )
 
 
 def tokens(

@@ -47,7 +47,9 @@ app.command(
 app.command(
     "compare",
     epilog='\b\nExample:\n  attn compare "Stuck in a traffic jam" "Toast with strawberry jam" \\\n'
-    "      --word jam --to traffic --to food",
+    "      --word jam --to traffic --to food"
+    "\n  attn compare --file lines.txt --word jam --state L3"
+    '\n  attn compare "a traffic jam" "toast with jam" -w jam --neighbours 5',
 )(compare)
 app.command("tokens", epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
 app.command("schema", epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)

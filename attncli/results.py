@@ -125,7 +125,7 @@ class Matrix:
     """How to see a matrix that was left out because it does not fit."""
     sides: str = "rows query, columns key"
     """What rows and columns are."""
-    shading: Literal["linear", "log"] = "linear"
+    shading: Literal["linear", "log", "cosine"] = "linear"
     """How shades follow fractions where numbers do not fit, and colours where they do."""
 
 

@@ -24,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from attncli.model.load import Model, load
+from attncli.model.locate import ollama
 from tests.toys import tiny_bert, write_folder
 
 settings.register_profile(
@@ -53,6 +54,18 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, empty_home: Path) -> Non
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("ATTN_MODEL", raising=False)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of this test alone."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("OLLAMA_MODELS")
+    # the machine's own service must not be seen
+    monkeypatch.setattr(ollama, "SERVICE", tmp_path / "service")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attncli._shapes import Float
+from attncli._shapes import Bool, Float
 from attncli.analyses.reduction import States
 from attncli.analyses.sides import reading_job
 from attncli.errors import InputProblem
@@ -50,11 +50,38 @@ class Baseline:
             for text, observer in zip(self._texts, self._observers, strict=True)
         ]
 
-    def cosines(self) -> Float[Array, " state"] | None:
+    def cosines(
+        self, centre: Float[Array, "state d_model"] | None = None
+    ) -> Float[Array, " state"] | None:
         """Return the mean cosine over pairs of different words from different sentences.
 
         None when the vocabulary does not tell the words of the sample apart.
+
+        Args:
+            centre: what is subtracted from every vector first, as `mean` gives it.
         """
+        vectors, pairs = self._words()
+        if not pairs.any():
+            return None
+        if centre is not None:
+            vectors = vectors - centre[:, None]
+        lengths = np.sqrt(np.einsum("swd,swd->sw", vectors, vectors))
+        vectors = vectors / np.maximum(lengths, np.float32(1e-30))[..., None]
+        cosines = vectors @ vectors.transpose(0, 2, 1)
+        mean: Array = cosines[:, pairs].mean(axis=1)
+        return mean
+
+    def mean(self) -> Float[Array, "state d_model"] | None:
+        """Return the mean vector of all words of the sample, at each state.
+
+        The direction that a model's vectors share is most of it; without it cosines spread around
+        0. None as for `cosines`.
+        """
+        vectors, pairs = self._words()
+        return vectors.mean(axis=1) if pairs.any() else None
+
+    def _words(self) -> tuple[Float[Array, "state word d_model"], Bool[Array, "word word"]]:
+        """Return the vectors of all words, and which pairs are of different words and sentences."""
         states, sentence, names = [], [], []
         for number, (text, observer) in enumerate(zip(self._texts, self._observers, strict=True)):
             stacked = observer.stacked()
@@ -64,17 +91,10 @@ class Baseline:
                     sentence.append(number)
                     names.append(" ".join(str(text.ids[token]) for token in tokens))
         if not states:
-            return None
-        vectors = np.stack(states, axis=1)
-        lengths = np.sqrt(np.einsum("swd,swd->sw", vectors, vectors))
-        vectors = vectors / np.maximum(lengths, np.float32(1e-30))[..., None]
-        cosines = vectors @ vectors.transpose(0, 2, 1)
+            return np.zeros((1, 0, 1), np.float32), np.zeros((0, 0), np.bool_)
         where, which = np.array(sentence), np.array(names)
         pairs = (where[:, None] != where) & (which[:, None] != which)
-        if not pairs.any():
-            return None
-        mean: Array = cosines[:, pairs].mean(axis=1)
-        return mean
+        return np.stack(states, axis=1), pairs
 
 
 def _encode(model: Model, line: str) -> Encoded | None:

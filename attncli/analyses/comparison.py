@@ -14,13 +14,16 @@ from attncli.analyses.comparison_parts import (
     Aligned,
     Anchor,
     Change,
+    Neighbour,
     Occurrence,
     Pair,
     Reading,
 )
 from attncli.analyses.comparison_tables import tables
+from attncli.analyses.comparison_tidy import tidy
+from attncli.analyses.similarity import SelfSimilarity, Similarity
 from attncli.numbers import to_json
-from attncli.results import Column, ModelCard, Table, document, token_record
+from attncli.results import Matrix, ModelCard, Table, document, token_record
 from attncli.selection import By, Heads, View
 from attncli.tokenize import Encoded
 
@@ -39,14 +42,24 @@ class Comparison:
     """The words that are followed."""
     occurrences: tuple[Occurrence, ...]
     pairs: tuple[Pair, ...]
+    """All pairs of occurrences of the same word; empty when there are too many."""
     baseline: Float[Array, " state"] | None
     """Mean cosine of random pairs of words at each state, the measure of all cosines here."""
+    self_similarity: tuple[SelfSimilarity, ...]
+    """One entry a word that stands at two places or more."""
+    similarity: Similarity | None
+    """None where too few or too many occurrences make no matrix."""
     anchors: tuple[Anchor, ...]
     changed: tuple[tuple[Change, ...], ...]
     """For each pair, every key in reading order; empty when there are too many pairs."""
     aligned: tuple[Aligned, ...]
     """Words of two texts side by side; empty unless there are two alike enough."""
+    neighbours: tuple[tuple[tuple[Neighbour, ...], ...], ...]
+    """[occurrence][state]: tokens, the nearest first; empty when nobody asked."""
     states: Float[Array, "occurrence state d_model"]
+    """As the model has them, whether centred or not."""
+    centre: Float[Array, "state d_model"] | None
+    """What was subtracted from every vector before its cosines; None for nothing."""
     notes: tuple[str, ...]
 
     @property
@@ -58,7 +71,8 @@ class Comparison:
         """Say in one line which words of how many texts are compared."""
         words = ", ".join(self.words[:4]) + (", …" if len(self.words) > 4 else "")
         count = "1 text" if len(self.texts) == 1 else f"{len(self.texts)} texts"
-        return f"{self.card.headline()} · {words} in {count}"
+        centred = "" if self.centre is None else " · mean-centred cosines"
+        return f"{self.card.headline()} · {words} in {count}{centred}"
 
     def record(self) -> dict[str, Any]:
         """Return the JSON document (schema attn.compare)."""
@@ -68,6 +82,7 @@ class Comparison:
             "reduce": None if self.heads.single else self.heads.reduce,
             "words": list(self.words),
             "by": self.view.by,
+            "centred": self.centre is not None,
         }
         return {
             **document("compare", self.card),
@@ -93,6 +108,8 @@ class Comparison:
             "layers": state_names(self.card.layers),
             "baseline": None if self.baseline is None else to_json(self.baseline),
             "pairs": [_pair_record(pair) for pair in self.pairs],
+            "self_similarity": [word.record() for word in self.self_similarity],
+            "similarity": None if self.similarity is None else self.similarity.record(),
             "anchors": [
                 {"anchor": anchor.name, "cosine": to_json(anchor.cosine)} for anchor in self.anchors
             ],
@@ -112,43 +129,20 @@ class Comparison:
                 }
                 for row in self.aligned
             ],
+            "neighbours": [
+                [[_neighbour_record(n) for n in state] for state in states]
+                for states in self.neighbours
+            ],
             "notes": list(self.notes),
         }
 
-    def tables(self) -> list[Table]:
-        """Return what people read: places, cosines, anchors, changed keys, words side by side."""
+    def tables(self) -> list[Table | Matrix]:
+        """Return what people read: places, cosines, matrix, anchors, changed keys and so on."""
         return tables(self)
 
     def tidy(self) -> Table:
-        """Return one line for each pair, or occurrence and anchor, and state."""
-        columns = [
-            Column("kind"),
-            Column("a", "int"),
-            Column("b"),
-            Column("word"),
-            Column("state"),
-            Column("cosine", "cosine"),
-            Column("baseline", "cosine"),
-            Column("adjusted", "cosine"),
-            Column("top_dimension_share", "fraction"),
-        ]
-        rows: list[tuple[Any, ...]] = []
-        for pair in self.pairs:
-            for i, name in enumerate(state_names(self.card.layers)):
-                base = None if pair.baseline is None else float(pair.baseline[i])
-                cosine = float(pair.cosine[i])
-                adjusted = None if base is None else cosine - base
-                share = float(pair.top_dimension_share[i])
-                word = self.occurrences[pair.a].word
-                rows.append(("pair", pair.a, pair.b, word, name, cosine, base, adjusted, share))
-        for anchor in self.anchors:
-            for at, values in enumerate(anchor.cosine):
-                for name, value in zip(state_names(self.card.layers), values, strict=True):
-                    word = self.occurrences[at].word
-                    rows.append(
-                        ("anchor", at, anchor.name, word, name, float(value), None, None, None)
-                    )
-        return Table("compare", "", columns, rows)
+        """Return one line for each pair, or occurrence and anchor or neighbour, and state."""
+        return tidy(self)
 
     def arrays(self) -> dict[str, Array]:
         """Return the vectors of the occurrences and all cosines."""
@@ -164,10 +158,28 @@ class Comparison:
             found["top_dimension_share"] = np.stack([p.top_dimension_share for p in self.pairs])
         if self.baseline is not None:
             found["baseline"] = self.baseline
+        if self.self_similarity:
+            found["self_similarity_words"] = np.array([w.word for w in self.self_similarity])
+            found["self_similarity"] = np.stack([w.cosine for w in self.self_similarity])
+        if self.similarity is not None:
+            found["similarity"] = self.similarity.matrix
+            found["similarity_state"] = np.array(self.similarity.state)
+        if self.centre is not None:
+            found["centre"] = self.centre
+        if self.neighbours:
+            found["neighbour_ids"] = self._of_neighbours("id", np.int64)
+            found["neighbour_cosine"] = self._of_neighbours("cosine", np.float32)
         if self.anchors:
             found["anchors"] = np.array([anchor.name for anchor in self.anchors])
             found["anchor_cosine"] = np.stack([anchor.cosine for anchor in self.anchors])
         return found
+
+    def _of_neighbours(self, name: str, dtype: type) -> Array:
+        """Return one attribute of all neighbours, [occurrence, state, neighbour]."""
+        return np.array(
+            [[[getattr(n, name) for n in state] for state in states] for states in self.neighbours],
+            dtype,
+        )
 
 
 def by_change(changes: Sequence[Change], by: By) -> list[Change]:
@@ -185,6 +197,11 @@ def _pair_record(pair: Pair) -> dict[str, Any]:
         "adjusted": None if baseline is None else to_json(pair.cosine - baseline),
         "top_dimension_share": to_json(pair.top_dimension_share),
     }
+
+
+def _neighbour_record(neighbour: Neighbour) -> dict[str, Any]:
+    cosine = to_json(neighbour.cosine)
+    return {"id": neighbour.id, "token": neighbour.token, "cosine": cosine}
 
 
 def _json(number: float | None) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from attncli._shapes import Float
 from attncli.selection import By
+from attncli.words import same_form
 
 Array = np.ndarray
 
@@ -23,6 +26,11 @@ class Occurrence:
     tokens: tuple[int, ...]
     start: int
     end: int
+
+    @property
+    def key(self) -> str:
+        """What all occurrences of the same word have in common: letter case and spaces aside."""
+        return " ".join(same_form(self.word).casefold().split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,31 @@ class Aligned:
     cosine: Float[Array, " state"] | None
 
 
-def same_word(a: Occurrence, b: Occurrence) -> bool:
-    """Tell whether two occurrences are the same word, letter case aside."""
-    return a.word.casefold() == b.word.casefold()
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A token of the vocabulary whose input embedding points where a vector does."""
+
+    id: int
+    token: str
+    """The piece as the vocabulary spells it."""
+    label: str
+    """How tables show it."""
+    cosine: float
+
+
+def place_names(occurrences: Sequence[Occurrence]) -> list[str]:
+    """Name occurrences shortly: A, B, … by text, A.1 and A.2 where a text has two of a word."""
+    n = Counter((o.text, o.key) for o in occurrences)
+    seen: Counter[tuple[int, str]] = Counter()
+    names = []
+    for o in occurrences:
+        place = (o.text, o.key)
+        seen[place] += 1
+        name = text_name(o.text)
+        names.append(name if n[place] == 1 else f"{name}.{seen[place]}")
+    return names
+
+
+def text_name(number: int) -> str:
+    """Name a text: A to Z, then T26, T27, …."""
+    return chr(ord("A") + number) if number < 26 else f"T{number}"

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.analyses.columns import state_columns
-from attncli.analyses.comparison_parts import Occurrence, Pair, Reading, same_word
+from attncli.analyses.comparison_parts import Occurrence, Pair, Reading, place_names, text_name
+from attncli.analyses.similarity_tables import (
+    cosine_name,
+    neighbours,
+    self_similarity,
+    similarity,
+)
 from attncli.display import display
-from attncli.results import Column, Label, Table
+from attncli.results import Column, Label, Matrix, Table
 
 if TYPE_CHECKING:
     from attncli.analyses.comparison import Comparison
@@ -16,39 +22,49 @@ if TYPE_CHECKING:
 EXCERPT = 32
 """Characters shown on either side of an occurrence."""
 HINT = "--json has all"
+TWO = 2
+"""Places of a word whose self-similarity is the cosine of its one pair."""
 
 
-def tables(comparison: Comparison) -> list[Table]:
+def tables(comparison: Comparison) -> list[Table | Matrix]:
     """Return the tables in reading order."""
-    shown = [_places(comparison)]
+    names = place_names(comparison.occurrences)
+    shown: list[Table | Matrix] = [_places(comparison, names)]
+    if any(word.n > TWO for word in comparison.self_similarity):
+        shown.append(self_similarity(comparison))
+    if comparison.similarity is not None:
+        shown.append(similarity(comparison, names))
     # of two texts that are alike, the words side by side say all that pairs of words would
     if len(comparison.words) == 1 or not comparison.aligned:
-        shown.append(_cosines(comparison))
+        shown.append(_cosines(comparison, names))
     if comparison.anchors:
-        shown.append(_anchors(comparison))
+        shown.append(_anchors(comparison, names))
     if len(comparison.pairs) == 1 and comparison.changed:
-        shown.append(_changes(comparison))
+        shown.append(_changes(comparison, names))
     if comparison.aligned:
         shown.append(_side_by_side(comparison))
+    if comparison.neighbours:
+        shown.append(neighbours(comparison, names))
     return shown
 
 
-def _places(comparison: Comparison) -> Table:
+def _places(comparison: Comparison, names: Sequence[str]) -> Table:
     """Say which letter stands for which text, with the word in brackets."""
     columns = [Column(""), Column("")]
     if len(comparison.words) > 1:
-        rows = [(_letter(at), _cut(text.text)) for at, text in enumerate(comparison.texts)]
+        rows = [(text_name(at), _cut(text.text)) for at, text in enumerate(comparison.texts)]
     else:
         rows = [
-            (_name(comparison, at), _excerpt(comparison.texts[o.text].text, o))
+            (names[at], _excerpt(comparison.texts[o.text].text, o))
             for at, o in enumerate(comparison.occurrences)
         ]
     return Table("places", "", columns, rows, hint=HINT)
 
 
-def _cosines(comparison: Comparison) -> Table:
+def _cosines(comparison: Comparison, names: Sequence[str]) -> Table:
     title = (
-        "how alike: cosine of the word's two states, at the embedding and after each layer"
+        f"how alike: {cosine_name(comparison)} of the word's two states, at the embedding and after"
+        " each layer"
         " (random: mean of unrelated words, adjusted: what is left)"
     )
     states = state_columns(comparison.card.layers, "cosine")
@@ -63,7 +79,7 @@ def _cosines(comparison: Comparison) -> Table:
     for pair in pairs:
         a, b = comparison.occurrences[pair.a], comparison.occurrences[pair.b]
         word = a.word if a.word == b.word else f"{a.word}/{b.word}"
-        between = f"{_name(comparison, pair.a)}–{_name(comparison, pair.b)}"
+        between = f"{names[pair.a]}–{names[pair.b]}"
         rows.append([Label(word), between, "cosine", *map(float, pair.cosine)])
         if detailed and pair.baseline is not None:
             rows.append(["", "", "random", *map(float, pair.baseline)])
@@ -89,22 +105,23 @@ def _least_alike(comparison: Comparison) -> list[Pair]:
     return list(best.values())
 
 
-def _anchors(comparison: Comparison) -> Table:
+def _anchors(comparison: Comparison, names: Sequence[str]) -> Table:
     columns = [Column("word", "label"), Column("in"), Column("to", priority=99)]
     columns += state_columns(comparison.card.layers, "cosine")
     rows: list[list[Any]] = [
-        [Label(o.word), _name(comparison, at), anchor.name, *map(float, anchor.cosine[at])]
+        [Label(o.word), names[at], anchor.name, *map(float, anchor.cosine[at])]
         for anchor in comparison.anchors
         for at, o in enumerate(comparison.occurrences)
     ]
     if comparison.baseline is not None:
         rows.append([Label(""), "", "(random words)", *map(float, comparison.baseline)])
-    return Table("anchors", "cosine to the anchors", columns, rows, hint=HINT)
+    title = f"{cosine_name(comparison)} to the anchors"
+    return Table("anchors", title, columns, rows, hint=HINT)
 
 
-def _changes(comparison: Comparison) -> Table:
+def _changes(comparison: Comparison, names: Sequence[str]) -> Table:
     pair, changes = comparison.pairs[0], comparison.changed[0]
-    a, b = _name(comparison, pair.a), _name(comparison, pair.b)
+    a, b = names[pair.a], names[pair.b]
     by = comparison.view.by
     columns = [
         Column(f"key in {a}", "label"),
@@ -149,25 +166,8 @@ def _side_by_side(comparison: Comparison) -> Table:
         values = [None] * n_states if row.cosine is None else list(map(float, row.cosine))
         rows.append([a, b, *values])
     important = [1.0 if r.cosine is None else 1 - float(r.cosine[-1]) for r in comparison.aligned]
-    title = "the two texts side by side: cosine of each word to its partner"
+    title = f"the two texts side by side: {cosine_name(comparison)} of each word to its partner"
     return Table("aligned", title, columns, rows, important, "the lowest cosines", HINT)
-
-
-def _name(comparison: Comparison, occurrence: int) -> str:
-    """Name an occurrence shortly: A, B, … by text, A.2 for a second one in the same text."""
-    o = comparison.occurrences[occurrence]
-    same = [
-        i
-        for i, other in enumerate(comparison.occurrences)
-        if other.text == o.text and same_word(o, other)
-    ]
-    letter = _letter(o.text)
-    return letter if len(same) == 1 else f"{letter}.{same.index(occurrence) + 1}"
-
-
-def _letter(number: int) -> str:
-    """Name a text: A to Z, then T26, T27, …."""
-    return chr(ord("A") + number) if number < 26 else f"T{number}"
 
 
 def _excerpt(text: str, o: Occurrence) -> str:

@@ -40,6 +40,35 @@ def compare(
     layer: options.Layer = None,
     head: options.Head = None,
     by: options.Measure = "contribution",
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="State of the matrix of similarities: embedding, L3 (output of layer 3) or a "
+            "number, 0 for the embedding.",
+            show_default="-1, the last",
+        ),
+    ] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(
+            "--neighbours",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="List the N tokens of the vocabulary whose input embeddings are nearest to the "
+            "word, at every state.",
+            show_default=False,
+        ),
+    ] = None,
+    centred: Annotated[
+        bool,
+        typer.Option(
+            "--centred",
+            help="Take cosines after subtracting the mean vector of fixed sample sentences.",
+        ),
+    ] = False,
     literal_specials: options.LiteralSpecials = False,
     engine: options.Engine = "numpy",
     device: options.Device = None,
@@ -50,7 +79,8 @@ def compare(
 
     Cosines come with the mean of random pairs of words at the same layer; those of the last layer
     are taken after the final norm, where the model has one. --layer and --head choose whose
-    attention from the word is compared.
+    attention from the word is compared. With three places or more come the self-similarity of the
+    word, the mean cosine over all pairs of its places, and a matrix of them at one state.
     """
     from attncli import api
     from attncli.inputs import read_inputs
@@ -67,6 +97,9 @@ def compare(
         layer=layer,
         head=head,
         by=by,
+        state=state,
+        neighbours=neighbours,
+        centred=centred,
         literal_specials=literal_specials,
     )
     session.deliver([result])

@@ -9,6 +9,7 @@ import numpy as np
 from attncli._shapes import Float
 from attncli.model.ffn import affine
 from attncli.model.observe import EMBEDDING
+from attncli.model.params import Params
 from attncli.model.spec import ModelSpec
 from attncli.model.stack import Stack, norm_slot
 
@@ -46,6 +47,30 @@ def embed(
         x = shown("embed_norm", normed)
     if f"{prefix}embed_proj.weight" in params:
         x = shown("embed_proj", affine(x, params.linear(f"{prefix}embed_proj")))
+    return x
+
+
+def token_rows(
+    spec: ModelSpec, params: Params, prefix: str, rows: slice
+) -> Float[Array, "row width"]:
+    """Return input embeddings of a range of token ids, widened where the model does.
+
+    Only what stands for the token itself: no position, no type, and none of the norms that follow.
+    The width is that of the states, since what narrows a table is undone by the model's own
+    projection (its bias included).
+
+    Args:
+        spec: the model.
+        params: its parameters.
+        prefix: of the stack, such as ENCODER.
+        rows: token ids from, to.
+    """
+    x = params.rows(f"{prefix}embed.token", rows)
+    if spec.embed_scale != 1.0:
+        x = x * np.float32(spec.embed_scale)
+    for name in (f"{prefix}token_proj", f"{prefix}embed_proj"):
+        if f"{name}.weight" in params:
+            x = affine(x, params.linear(name))
     return x
 
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
+
+from attncli._shapes import Float
 from attncli.checkpoints.arrays import ArrayStore
 from attncli.checkpoints.store import TensorStore
 from attncli.errors import InputProblem, ModelProblem, UsageProblem, listing
 from attncli.model.checksum import Checksum
 from attncli.model.config import ConfigReader
+from attncli.model.embed import token_rows
 from attncli.model.forward import Job, run
 from attncli.model.locate import RANDOM, Place, default_name, locate
 from attncli.model.locate.place import WEIGHTS
@@ -19,10 +23,13 @@ from attncli.model.params import Params
 from attncli.model.quantised import refuse_quantised
 from attncli.model.resolve import open_folder, read_spec, resolve
 from attncli.model.spec import ModelSpec
+from attncli.model.stack import ENCODER
 from attncli.model.target import shift_right
 from attncli.results import ModelCard, count
 from attncli.selection import one_of
 from attncli.tokenize import Encoded, TextTokenizer
+
+Array = np.ndarray
 
 UNTOLD_WINDOW = 4_096
 WINDOW_NOTE = (
@@ -66,6 +73,14 @@ class Model:
     def has_sink(self, layers: Sequence[int]) -> bool:
         """Tell whether a learned sink takes a share of each row of any of these layers."""
         return any(f"{layer}.attn.sinks" in self.params for layer in layers)
+
+    def token_rows(self, rows: slice) -> Float[Array, "row width"]:
+        """Return input embeddings of a range of token ids as the stack that reads has them.
+
+        They are widened as the model does; position, type and norms are not in them.
+        """
+        prefix = "" if self.spec.encoder is None else ENCODER
+        return token_rows(self.spec, self.params, prefix, rows)
 
     def card(self, *, decoder: bool = False) -> ModelCard:
         """Return what every output says about the model.

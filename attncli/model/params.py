@@ -99,7 +99,9 @@ class Params:
         """Return weight [input, output] and bias of a projection outside the blocks."""
         return self.need(f"{name}.weight"), self.get(f"{name}.bias")
 
-    def rows(self, name: str, index: Sequence[int] | Int[Array, " row"]) -> Float[Array, "row ..."]:
+    def rows(
+        self, name: str, index: Sequence[int] | Int[Array, " row"] | slice
+    ) -> Float[Array, "row ..."]:
         """Return chosen rows of a table such as the token embedding, reading only those."""
         return self.store.rows(self.sources[name].tensor, index)
 

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from attncli._shapes import Float
 from attncli.errors import InputProblem
 from attncli.model.forward import Job
 from attncli.model.load import Dtype, Engine, Model
 from attncli.model.observe import AttentionBlock
 from attncli.model.torch_capture import Recording, head_values, recording, to_array
 
+Array = np.ndarray
 ANY_TYPE = 1 << 30
 STORED_AS = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
 
@@ -55,6 +57,10 @@ class TorchModel(Model):
     def has_sink(self, layers: Sequence[int]) -> bool:
         """Tell whether rows of these layers summed to less than 1 in a run."""
         return bool(self._sunk & set(layers))
+
+    def token_rows(self, rows: slice) -> Float[Array, "row width"]:
+        """Return input embeddings of a range of token ids, as wide as the table is."""
+        return to_array(self.module.get_input_embeddings().weight[rows])
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Run the texts one after another; see `Model.run`.

@@ -66,7 +66,10 @@ def _table(table: Table) -> list[str]:
 
 
 def _matrix(matrix: Matrix) -> list[str]:
-    heads = ["query", *(f"{label.index} {label.text}" for label in matrix.keys)]
+    heads = [
+        "query" if "query" in matrix.sides else "",
+        *(f"{label.index} {label.text}" for label in matrix.keys),
+    ]
     rows = (
         [
             escape(f"{query.index} {query.text}"),

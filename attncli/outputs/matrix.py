@@ -28,6 +28,8 @@ from attncli.results import Label, Matrix
 
 MAX_LABEL = 14
 MAX_QUERIES = 80
+SHADED = ("fraction", "cosine")
+"""Units whose numbers are shaded as they are."""
 LEAST_LABEL = 4
 """Narrower cells have no line of labels: the numbers of the columns are in the rows' labels."""
 
@@ -51,7 +53,7 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
                 lines = wrapped(title, width, TITLE)
                 return [*lines, *_numbers(matrix, labels, cells, digits, side, size)]
         for size in (2, 1):
-            if size * n_keys <= room and matrix.unit == "fraction":
+            if size * n_keys <= room and matrix.unit in SHADED:
                 lines = [*wrapped(title, width, TITLE), *wrapped(_legend(matrix), width, NOTE)]
                 return [
                     *lines,
@@ -98,7 +100,7 @@ def _shades(matrix: Matrix, labels: Sequence[str], digits: int, side: int, size:
 
 
 def _legend(matrix: Matrix) -> str:
-    digits = 2 if matrix.shading == "linear" else 3
+    digits = 3 if matrix.shading == "log" else 2
     return "shades: " + "  ".join(
         f"{shade}\u00a0≥{format_number(bound, digits)}"
         for shade, bound in zip(SHADES[1:], LEVELS[matrix.shading], strict=True)
@@ -107,7 +109,7 @@ def _legend(matrix: Matrix) -> str:
 
 def _shares_of_row(matrix: Matrix) -> np.ndarray:
     """Return fractions for shading: weights as they are, scores as the softmax would share them."""
-    if matrix.unit == "fraction":
+    if matrix.unit in SHADED:
         return matrix.values
     largest = matrix.values.max(axis=1, keepdims=True)
     # a row whose chosen keys are all masked has nothing to share

@@ -10,7 +10,11 @@ HEAD = "cyan"
 NOTE = "yellow"
 DIM = "dim"
 
-LEVELS = {"linear": (0.05, 0.15, 0.3, 0.6), "log": (0.001, 0.005, 0.025, 0.125)}
+LEVELS = {
+    "linear": (0.05, 0.15, 0.3, 0.6),
+    "log": (0.001, 0.005, 0.025, 0.125),
+    "cosine": (0.2, 0.4, 0.6, 0.8),
+}
 """Fractions at which a cell gets the next shade; log: five times the one before."""
 SHADES = (" ", "░", "▒", "▓", "█")
 SHADE_COLORS = ("", "#1f3b5c", "#2a5f8f", "#6bb7c9", "#f4d35e")

@@ -11,21 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from attncli.checkpoints.safetensors import SafetensorsFile
-from attncli.model.locate import ollama
 from attncli.schemas import read_schema
 from tests.stores import gguf, hub_repo, model_files, ollama_model, package
 from tests.toys import word_tokenizer
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder of this test alone."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("OLLAMA_MODELS")
-    monkeypatch.setattr(ollama, "SERVICE", tmp_path / "service")
-    return folder
 
 
 @pytest.fixture

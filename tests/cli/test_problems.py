@@ -177,6 +177,8 @@ VALUES = {
     "--shade": "log",
     "--word": "jam",
     "--to": "food",
+    "--state": "L3",
+    "--neighbours": "2",
     "--dtype": "f32",
     "--engine": "numpy",
     "--d-model": "8",

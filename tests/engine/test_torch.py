@@ -359,3 +359,26 @@ def test_nothing_of_transformers_stays_changed(tmp_path: Path) -> None:
     hooks = [hook for module in model.module.modules() for hook in module._forward_hooks.values()]
     # transformers has some of its own
     assert not [hook for hook in hooks if hook.__module__.startswith("attncli")]
+
+
+def test_neighbours_are_those_of_the_other_engine(tmp_path: Path) -> None:
+    written("bert", tmp_path)
+    ours, theirs = (
+        api.compare(TEXT, "w1 w3", model=load(str(tmp_path), engine=engine), neighbours=4)
+        for engine in ("numpy", "torch")
+    )
+    ids = [
+        [[[near.id for near in state] for state in states] for states in result.neighbours]
+        for result in (ours, theirs)
+    ]
+    assert ids[0] == ids[1]
+    assert_valid("compare", theirs.record())
+
+
+def test_neighbours_of_a_narrow_table_are_refused_where_its_projection_is_not_known(
+    tmp_path: Path,
+) -> None:
+    written("electra", tmp_path)
+    model = load(str(tmp_path), engine="torch")
+    with pytest.raises(ModelProblem, match="10 dimensions, its states 24"):
+        api.compare(TEXT, "w1 w3", model=model, neighbours=4)

@@ -19,16 +19,6 @@ OTHER = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder of this test alone."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("OLLAMA_MODELS")
-    return folder
-
-
-@pytest.fixture
 def files(tmp_path: Path) -> dict[str, bytes]:
     """The files of a tiny checkpoint."""
     return model_files(tmp_path / "made")

@@ -19,18 +19,6 @@ REGISTRY = ("registry.ollama.ai", "library")
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder of this test alone."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("OLLAMA_MODELS")
-    # the machine's own service must not be seen
-    monkeypatch.setattr(ollama, "SERVICE", tmp_path / "service")
-    return folder
-
-
-@pytest.fixture
 def store(home: Path) -> Path:
     """Ollama's own folder."""
     return home / ".ollama" / "models"

@@ -120,6 +120,29 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
         "compare",
         lambda: api.compare("i like jam", "jam", model=_model("random:d_model=8,heads=2")),
     ),
+    "many places": (
+        "compare",
+        lambda: api.compare(JAM, TOAST, "Jam and jam", model=_model("minilm"), word="jam"),
+    ),
+    "words at a state": (
+        "compare",
+        lambda: api.compare(JAM, TOAST, TOAST, model=_model("minilm"), state="L3", centred=True),
+    ),
+    "neighbours": (
+        "compare",
+        lambda: api.compare(
+            JAM, TOAST, model=_model("minilm"), word="unbelievable", to=["food"], neighbours=3
+        ),
+    ),
+    "random places": (
+        "compare",
+        lambda: api.compare(
+            "jam and jam or jam",
+            model=_model("random:d_model=8,heads=2,causal=true"),
+            word="jam",
+            neighbours=2,
+        ),
+    ),
     "tokens": ("tokens", lambda: api.tokens(f"{JAM} [SEP]", _model("minilm"), line=1)),
     "random tokens": ("tokens", lambda: api.tokens("i like", _model("random:d_model=8,heads=2"))),
     "info": ("models.info", lambda: describe_model(_model("minilm"))),

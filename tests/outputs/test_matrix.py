@@ -90,6 +90,20 @@ def test_logarithmic_shades_tell_small_weights_apart() -> None:
     assert "0 [CLS] ██▓▓▒▒\n" in drawing
 
 
+def test_cosines_have_shades_of_their_own() -> None:
+    values = np.array([[1, 0.79, 0.55, 0.3, -1]], np.float32)
+    keys = labels("a", "b", "c", "d", "e")
+    cosines = Matrix("c", "c", "cosine", keys[:1], keys, values, hint="h", shading="cosine")
+    drawing = drawn(cosines, 16)
+    assert " ".join(drawing.split()).startswith(
+        "c · rows query, columns key shades: ░ ≥.20 ▒ ≥.40 ▓ ≥.60 █ ≥.80"
+    )
+    assert "0 a ██▓▓▒▒░░\n" in drawing
+    # one digit still orders them where two do not fit
+    last = drawn(cosines, 30).splitlines()[-1]
+    assert last.split() == ["0", "a", "1.0", ".8", ".6", ".3", "-1.0"]
+
+
 def test_scores_that_do_not_fit_are_not_shown_as_shades_of_weights() -> None:
     values = np.log(np.array([[0.7, 0.2, 0.1, 0.001]], np.float32)) + 100
     row = Matrix("scores", "scores", "score", LABELS[:1], LABELS, values, hint="-q shows one row")
