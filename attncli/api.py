@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from attncli.errors import UsageProblem
 from attncli.model.load import Model, load
 from attncli.selection import Attention, By, Reduce, Shade, Special, View, choose_heads
 
 if TYPE_CHECKING:
     from attncli.analyses.comparison import Comparison
+    from attncli.analyses.explanation import Explanation
     from attncli.analyses.inspection import Inspection
     from attncli.analyses.tokens import Tokens
 
 Names = str | int | Sequence[str | int]
 """Words or token indexes: one, or several."""
 
-__all__ = ["Model", "compare", "inspect", "load", "tokens"]
+__all__ = ["Model", "compare", "explain", "inspect", "load", "tokens"]
 
 
 def inspect(
@@ -145,6 +147,69 @@ def compare(
         state=_text(state),
         n_neighbours=neighbours,
         centred=centred,
+    )
+
+
+def explain(
+    text: str,
+    model: Model | str | None = None,
+    *,
+    query: str | int,
+    key: str | int | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    attention: Attention | None = None,
+    layer: str | int | None = None,
+    head: str | int | None = None,
+    top: int = 5,
+    brief: bool = False,
+    literal_specials: bool = False,
+    line: int | None = None,
+) -> Explanation:
+    """Return the whole computation of one row of attention, step by step.
+
+    Args:
+        text: one text, as typed.
+        model: a loaded model, a name or path, or None for the default.
+        query: word or token index of the row.
+        key: likewise of the key that is followed; None for the one that adds most.
+        pair: second text, for encoders.
+        target: text for the decoder of an encoder-decoder; `text` is then its source.
+        attention: of an encoder-decoder, as for `inspect`.
+        layer: layers to choose from; None for all.
+        head: heads to choose from, or `3.1`; of several the one that tells most is shown.
+        top: keys that tables list.
+        brief: leave sentences and formulae out of tables.
+        literal_specials: read control strings in the text as plain characters.
+        line: line of a file the text came from, for the record.
+
+    Raises:
+        AttnError: the model cannot be read, the text not taken, or a choice does not fit.
+    """
+    from attncli.analyses.explain import explain_row
+    from attncli.analyses.sides import choose_attention, stack_of
+
+    if query == "":
+        raise UsageProblem("explain: say which row to explain, such as --query it.")
+    if top < 1:
+        raise UsageProblem(f"--top {top}: expected 1 or more.")
+    loaded = _loaded(model)
+    attention = choose_attention(loaded, attention, has_target=target is not None)
+    stack = stack_of(loaded.spec, attention)
+    decoded = (
+        None if target is None else loaded.encode_target(target, literal_specials=literal_specials)
+    )
+    return explain_row(
+        loaded,
+        loaded.encode(text, pair, literal_specials=literal_specials),
+        choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads),
+        str(query),
+        key=_text(key),
+        target=decoded,
+        attention=attention,
+        top=top,
+        brief=brief,
+        line=line,
     )
 
 

@@ -107,6 +107,8 @@ class Table:
     """What the important rows have, such as "the largest weights"."""
     hint: str = ""
     """How to see rows that were left out."""
+    text: Sequence[str] = ()
+    """Sentences that stand between title and rows."""
 
 
 @dataclass(frozen=True, slots=True)

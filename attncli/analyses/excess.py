@@ -3,11 +3,11 @@
 excess(h, i, j) = weights[h, i, j] minus the mean weight of head h over all other pairs of
 non-special tokens with the same offset j - i in the same text. A head that always looks at the
 previous token has excess 0 there; a head that chose a key by content keeps nearly its weight.
-Special tokens and the query itself do not compete. An offset that occurs once has nothing to
-subtract and does not compete either: in short texts far pairs are never telling. In a pair of
-texts distances run over the whole sequence, with the special tokens between, as the model's
-positions do: pairs of tokens within a text and across both share their offsets. This measure is
-attn's own.
+Special tokens and the query itself do not compete, nor does the first token of a causal model,
+where heads rest (Xiao et al. 2024). An offset that occurs once has nothing to subtract and does
+not compete either: in short texts far pairs are never telling. In a pair of texts distances run
+over the whole sequence, with the special tokens between, as the model's positions do: pairs of
+tokens within a text and across both share their offsets. This measure is attn's own.
 """
 
 from __future__ import annotations
@@ -105,6 +105,10 @@ class Excess(Observer):
         others = counts[offsets] - 1
         excess = np.full(weights.shape, -np.inf)
         competes = (others > 0) & (weights > 0)
+        if self.causal:
+            # heads of causal models rest on the first token, and each query sees it from another
+            # distance, so that no mean over pairs would take that away
+            competes &= keys > 0
         for row, own in enumerate(barred or ()):
             if len(own) > 1:
                 competes[:, :, row] &= ~np.isin(keys[:, :, row], own)

@@ -35,6 +35,9 @@ class MarkdownWriter:
                 lines += [escape(f"{shown.title} · {shown.sides}"), ""]
             elif shown.title:
                 lines += [escape(shown.title), ""]
+            if isinstance(shown, Table):
+                for sentence in shown.text:
+                    lines += [escape(sentence), ""]
             lines += [*(_matrix(shown) if isinstance(shown, Matrix) else _table(shown)), ""]
         self._sink.text("\n".join(lines) + "\n")
 

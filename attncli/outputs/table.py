@@ -88,6 +88,8 @@ def draw_table(table: Table, width: int) -> list[Text]:
     layout = lay_out(table.columns, rows, width)
     shown = [(table.columns[at], at, w) for at, w in zip(layout.places, layout.widths, strict=True)]
     lines = wrapped(table.title, width, TITLE) if table.title else []
+    for sentence in table.text:
+        lines += wrapped(display(sentence), width, "")
     if any(column.name for column, _, _ in shown):
         heads = [padded(c.name, w, right=_right(c), style=HEAD) for c, _, w in shown]
         lines.append(_line(heads))
