@@ -23,8 +23,16 @@ def softmax_step(walk: Walk, labels: Sequence[Label], top: int) -> Step:
     largest = largest if walk.sink is None else max(largest, walk.sink)
     raised = np.exp(scores.astype(np.float64) - largest)
     order = _order(weights, walk.key, top)
+    seen = np.isfinite(scores)
     rows = [
-        (int(j), labels[j], float(scores[j]), float(raised[j]), float(weights[j])) for j in order
+        (
+            int(j),
+            labels[j],
+            float(scores[j]) if seen[j] else None,
+            float(raised[j]),
+            float(weights[j]),
+        )
+        for j in order
     ]
     left = order[top:]
     rest = _rest(len(rows), top, [None, None, raised[left].sum(), weights[left].sum()])

@@ -185,7 +185,7 @@ class Explanation:
                 found[f"{step.name}/{number.name}"] = np.array(value)
             if step.listing is not None:
                 for at, field in enumerate(step.listing.fields):
-                    column = [row[at] for row in step.listing.rows]
+                    column = [-np.inf if row[at] is None else row[at] for row in step.listing.rows]
                     if all(isinstance(value, int | float) for value in column):
                         found[f"{step.name}/{step.listing.name}/{field}"] = np.array(column)
         return found

@@ -14,6 +14,7 @@ from tests.seq2seq import seq2seq
 COMMANDS = [
     ["inspect"],
     ["compare"],
+    ["explain"],
     ["tokens"],
     ["schema"],
     ["models"],
@@ -197,6 +198,7 @@ def test_every_option_of_the_help_works(attn, command, bert_folder, tmp_path: Pa
     texts = tmp_path / "texts"
     texts.write_text("jam and jam\n")
     needed = {
+        "explain": ["jam and jam", "-q", "jam"],
         "models pack": [str(bert_folder), "-o", str(tmp_path / "packed"), "--force"],
         "models init": [str(tmp_path / "toy"), "--force"],
         "models info": ["minilm"],
@@ -207,9 +209,10 @@ def test_every_option_of_the_help_works(attn, command, bert_folder, tmp_path: Pa
         value = VALUES.get(option)
         if option == "--target":
             seq2seq(tmp_path / "seq2seq")
-            arguments = ["the dog", "-m", str(tmp_path / "seq2seq")]
+            query = ["-q", "hund"] if command == ["explain"] else []
+            arguments = ["the dog", "-m", str(tmp_path / "seq2seq"), *query]
         if option == "--file":
-            arguments, value = [], str(texts)
+            arguments, value = needed.get(" ".join(command), [""])[1:], str(texts)
         elif option in ("--output", "--vocab-from"):
             value = str(texts) if option == "--vocab-from" else str(tmp_path / f"o{len(shown)}")
         if option in ONLY_TORCH and "--engine" in shown:

@@ -62,6 +62,25 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
         "inspect",
         lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET, by="value-zeroing"),
     ),
+    "explained": ("explain", lambda: api.explain(JAM, _model("minilm"), query="jam")),
+    "explained row": (
+        "explain",
+        lambda: api.explain(JAM, _model("minilm"), query="jam", key="We", head="3.1", line=2),
+    ),
+    "random explained": (
+        "explain",
+        lambda: api.explain(
+            "i like jam", _model("random:d_model=8,heads=2,causal=true"), query="like", key="jam"
+        ),
+    ),
+    "explained cross": (
+        "explain",
+        lambda: api.explain(SOURCE, _seq2seq(), target=TARGET, query="hund", brief=True),
+    ),
+    "explained decoder": (
+        "explain",
+        lambda: api.explain(SOURCE, _seq2seq(), target=TARGET, attention="self", query=1),
+    ),
     "every head": (
         "inspect",
         lambda: api.inspect(TOAST, _model("minilm"), layer="0-1", every_head=True),
