@@ -10,7 +10,8 @@ import numpy as np
 from attncli._shapes import Float
 from attncli.analyses.baseline import word_states
 from attncli.analyses.comparison_parts import Aligned, Change, Occurrence, Reading
-from attncli.analyses.reduction import Reduction, cosine
+from attncli.analyses.gather import Reader
+from attncli.analyses.reduction import cosine
 from attncli.analyses.units import make_units, merge_keys
 from attncli.selection import View
 from attncli.tokenize import Encoded
@@ -21,18 +22,24 @@ ALIKE = 0.5
 """Texts are shown side by side when at least this part of their words is shared, in order."""
 
 
-def readings_of(text: Encoded, reader: Reduction) -> list[Reading]:
+def readings_of(text: Encoded, reader: Reader) -> list[Reading]:
     """Return what an occurrence reads from each word, and from the special tokens together."""
     units = make_units(text, View(words=True, special="fold"))
-    weights = merge_keys(reader.weights, units).mean(axis=0)
-    shares = reader.contributions
-    contributions = None if shares is None else merge_keys(shares, units).mean(axis=0)
+
+    def merged(rows: Array) -> Array:
+        return merge_keys(rows, units).mean(axis=0)
+
+    weights = merged(reader.reduction.weights)
+    shares = reader.reduction.contributions
+    contributions = None if shares is None else merged(shares)
+    measure = None if reader.measuring is None else merged(reader.measuring.shares())
     readings = []
     for i, (unit, weight) in enumerate(zip(units, weights, strict=True)):
         word = text.tokens[unit.tokens[0]].word
         at = -1 if word is None else word
         share = None if contributions is None else float(contributions[i])
-        readings.append(Reading(at, unit.text, float(weight), share))
+        more = None if measure is None else float(measure[i])
+        readings.append(Reading(at, unit.text, float(weight), share, more))
     return readings
 
 

@@ -28,7 +28,7 @@ from attncli.analyses.similarity import Similarity, cosine_matrix, group_similar
 from attncli.errors import InputProblem, UsageProblem
 from attncli.model.load import Model
 from attncli.results import RANDOM_NOTE
-from attncli.selection import Heads, View, one_of
+from attncli.selection import Heads, View
 from attncli.tokenize import Encoded
 
 Array = np.ndarray
@@ -75,7 +75,6 @@ def compare_texts(
         InputProblem: fewer than two occurrences and no anchor; more than are listed neighbours of.
         UsageProblem: an anchor whose sentence does not hold its word; a state that is not there.
     """
-    one_of("by", view.by, ("contribution", "weight"))
     if n_neighbours is not None and n_neighbours < 1:
         raise UsageProblem(f"--neighbours {n_neighbours}: expected 1 or more.")
     n_layers = model.spec.reader.n_layers
@@ -96,6 +95,7 @@ def compare_texts(
         occurrences,
         [encode_anchor(model, anchor) for anchor in to],
         reading=heads if changing else None,
+        by=view.by,
         whole=len(texts) == 2,
     )
     centre = gathered.baseline.mean() if centred else None
@@ -106,8 +106,8 @@ def compare_texts(
         )
     baseline = gathered.baseline.cosines(centre)
     vectors, beside, whole = _centred(gathered, centre)
-    lost = any(reader.contributions is None for reader in gathered.readers)
-    view = replace(view, by="weight") if lost else view
+    lost = any(reader.reduction.contributions is None for reader in gathered.readers)
+    view = replace(view, by="weight") if lost and view.by == "contribution" else view
     made = _has_matrix(occurrences, groups, asked=state is not None)
     notes = [
         *([RANDOM_NOTE] if model.random else []),

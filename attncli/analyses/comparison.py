@@ -117,7 +117,9 @@ class Comparison:
                 {
                     "a": pair.a,
                     "b": pair.b,
-                    "keys": [_change_record(c) for c in by_change(changes, self.view.by)],
+                    "keys": [
+                        _change_record(c, self.view.by) for c in by_change(changes, self.view.by)
+                    ],
                 }
                 for pair, changes in zip(self.pairs, self.changed, strict=bool(self.changed))
             ],
@@ -208,7 +210,9 @@ def _json(number: float | None) -> Any:
     return None if number is None else to_json(number)
 
 
-def _change_record(change: Change) -> dict[str, Any]:
+def _change_record(change: Change, by: By) -> dict[str, Any]:
+    name = by.replace("-", "_")
+
     def side(reading: Reading | None) -> dict[str, Any] | None:
         if reading is None:
             return None
@@ -217,6 +221,7 @@ def _change_record(change: Change) -> dict[str, Any]:
             "text": reading.text,
             "weight": to_json(reading.weight),
             "contribution": _json(reading.contribution),
+            **({} if reading.measure is None else {name: to_json(reading.measure)}),
         }
 
     return {
@@ -224,4 +229,5 @@ def _change_record(change: Change) -> dict[str, Any]:
         "b": side(change.b),
         "weight_change": to_json(change.weight),
         "contribution_change": _json(change.contribution),
+        **({} if change.measure is None else {f"{name}_change": to_json(change.measure)}),
     }

@@ -64,6 +64,8 @@ class Reading:
     weight: float
     contribution: float | None
     """None where the engine cannot tell it."""
+    measure: float | None = None
+    """Rollout or value-zeroing, where one of them is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,21 @@ class Change:
     @property
     def contribution(self) -> float | None:
         """Contribution in b minus contribution in a; None where they cannot be told."""
-        a, b = (side.contribution if side else 0.0 for side in (self.a, self.b))
-        return None if a is None or b is None else b - a
+        return self._difference("contribution")
+
+    @property
+    def measure(self) -> float | None:
+        """Change of rollout or value-zeroing; None unless one of them is asked for."""
+        return self._difference("measure")
 
     def by(self, measure: By) -> float:
         """Return the change of a measure, of the weight where the other cannot be told."""
-        contribution = self.contribution
-        return self.weight if measure == "weight" or contribution is None else contribution
+        found = self.contribution if measure == "contribution" else self.measure
+        return self.weight if measure == "weight" or found is None else found
+
+    def _difference(self, name: str) -> float | None:
+        a, b = (getattr(side, name) if side else 0.0 for side in (self.a, self.b))
+        return None if a is None or b is None else b - a
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EXCERPT = 32
 """Characters shown on either side of an occurrence."""
 HINT = "--json has all"
+MEASURED = ("rollout", "value-zeroing")
 TWO = 2
 """Places of a word whose self-similarity is the cosine of its one pair."""
 
@@ -123,30 +124,25 @@ def _changes(comparison: Comparison, names: Sequence[str]) -> Table:
     pair, changes = comparison.pairs[0], comparison.changed[0]
     a, b = names[pair.a], names[pair.b]
     by = comparison.view.by
+    # the measure asked for stays longest, beside the weight
+    fields = {"weight": "weight", by if by != "weight" else "contribution": "contribution"}
+    fields = {name: "measure" if name in MEASURED else field for name, field in fields.items()}
+    if all(change.contribution is None for change in changes):
+        fields = {name: field for name, field in fields.items() if field != "contribution"}
+    numbers = [Column(name, "fraction", priority=90 if name == by else 80) for name in fields]
     columns = [
         Column(f"key in {a}", "label"),
-        Column("weight", "fraction", priority=80 if by == "contribution" else 90),
-        Column("contribution", "fraction", priority=90 if by == "contribution" else 80),
+        *numbers,
         Column(f"key in {b}", "label"),
-        Column("weight", "fraction", priority=80 if by == "contribution" else 90),
-        Column("contribution", "fraction", priority=90 if by == "contribution" else 80),
+        *numbers,
         Column("change", "number"),
     ]
-    rows = [
-        [
-            _key_label(change.a),
-            change.a and change.a.weight,
-            change.a and change.a.contribution,
-            _key_label(change.b),
-            change.b and change.b.weight,
-            change.b and change.b.contribution,
-            change.by(by),
-        ]
-        for change in changes
-    ]
-    if all(change.contribution is None for change in changes):
-        kept = [at for at, column in enumerate(columns) if column.name != "contribution"]
-        columns, rows = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
+
+    def cells(reading: Reading | None) -> list[Any]:
+        values = [reading and getattr(reading, field) for field in fields.values()]
+        return [_key_label(reading), *values]
+
+    rows = [[*cells(change.a), *cells(change.b), change.by(by)] for change in changes]
     important = [abs(change.by(by)) for change in changes]
     word = display(comparison.occurrences[pair.a].word)
     heads = comparison.heads.describe(comparison.card.layers, comparison.card.heads)

@@ -15,12 +15,13 @@ import numpy as np
 from attncli._shapes import Float
 from attncli.analyses.baseline import Baseline
 from attncli.analyses.comparison_parts import Occurrence
+from attncli.analyses.measures import Measuring, start_measuring
 from attncli.analyses.reduction import Reduction, States
 from attncli.analyses.sides import reading_job
 from attncli.model.forward import Job
 from attncli.model.load import Model
 from attncli.model.observe import Observer
-from attncli.selection import Heads
+from attncli.selection import By, Heads
 from attncli.tokenize import Encoded
 
 Array = np.ndarray
@@ -55,12 +56,21 @@ class WordStates(Observer):
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """What one occurrence reads, once the runs are over."""
+
+    reduction: Reduction
+    measuring: Measuring | None = None
+    """Rollout or value-zeroing, where one of them is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
     """What a comparison keeps of its runs."""
 
     vectors: Float[Array, "occurrence state d_model"]
     anchors: Float[Array, "anchor state d_model"]
-    readers: Sequence[Reduction]
+    readers: Sequence[Reader]
     """What each occurrence reads; empty when nobody asked."""
     whole: Sequence[Float[Array, "state _ d_model"]]
     """All states of every text; empty when nobody asked."""
@@ -74,6 +84,7 @@ def gather(
     anchors: Sequence[tuple[Encoded, tuple[int, ...]]],
     *,
     reading: Heads | None,
+    by: By,
     whole: bool,
 ) -> Gathered:
     """Run texts, anchors and the sample of the baseline, a batch at a time.
@@ -86,12 +97,13 @@ def gather(
         occurrences: places of the followed words.
         anchors: encoded, each with the tokens that are the anchor.
         reading: heads whose attention from the occurrences is kept; None for none.
+        by: measure that is kept of it beside weight and contribution.
         whole: keep all states of every token of all texts.
     """
     n_layers, d_model = model.spec.reader.n_layers, model.spec.reader.d_model
     vectors = np.zeros((len(occurrences), n_layers + 1, d_model), np.float32)
     beside = np.zeros((len(anchors), n_layers + 1, d_model), np.float32)
-    readers = [] if reading is None else [_reader(texts, o, reading) for o in occurrences]
+    readers = [_reader(model, texts, o, reading, by) for o in occurrences] if reading else []
     states = [States(n_layers) for _ in texts] if whole else []
     places: dict[int, list[int]] = {at: [] for at in range(len(texts))}
     for number, occurrence in enumerate(occurrences):
@@ -102,7 +114,9 @@ def gather(
         if numbers:
             pieces = [occurrences[number].tokens for number in numbers]
             observers.append(WordStates(vectors, numbers, pieces))
-        observers += [readers[number] for number in numbers] if readers else []
+        for reader in (readers[number] for number in numbers if readers):
+            observers.append(reader.reduction)
+            observers += [] if reader.measuring is None else [reader.measuring.observer]
         if observers:
             jobs.append(reading_job(model.spec, texts[at], observers))
     for number, (text, tokens) in enumerate(anchors):
@@ -129,6 +143,10 @@ def batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:
         yield batch
 
 
-def _reader(texts: Sequence[Encoded], occurrence: Occurrence, heads: Heads) -> Reduction:
+def _reader(
+    model: Model, texts: Sequence[Encoded], occurrence: Occurrence, heads: Heads, by: By
+) -> Reader:
     rows = np.array(sorted(occurrence.tokens), dtype=np.int64)
-    return Reduction(heads, rows, len(texts[occurrence.text].tokens))
+    n = len(texts[occurrence.text].tokens)
+    measuring = start_measuring(by, model, model.spec.reader, heads, rows, n)
+    return Reader(Reduction(heads, rows, n), measuring)

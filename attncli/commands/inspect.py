@@ -25,7 +25,7 @@ def inspect(
     query: options.Query = None,
     key: options.Key = None,
     top: options.Top = 3,
-    by: options.EveryMeasure = "contribution",
+    by: options.Measure = "contribution",
     words: options.Words = False,
     special: options.Specials = "show",
     shade: options.Shade = "linear",

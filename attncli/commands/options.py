@@ -119,10 +119,6 @@ Top = Annotated[
     int, typer.Option("--top", metavar="N", min=1, max=1000, help="Keys listed for each query.")
 ]
 Measure = Annotated[
-    Literal["contribution", "weight"],
-    typer.Option("--by", help="Measure that orders keys."),
-]
-EveryMeasure = Annotated[
     Literal["contribution", "weight", "rollout", "value-zeroing"],
     typer.Option(
         "--by",

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from attncli.analyses import compare as module
-from attncli.api import compare
-from attncli.errors import UsageProblem
+from attncli.api import compare, inspect
 from attncli.model.load import Model, load
 from tests.analyses.hand import FOOD, by_hand
 
@@ -124,6 +123,18 @@ def test_spaces_and_spellings_of_accents_do_not_make_another_word(minilm: Model)
     assert [(pair.a, pair.b) for pair in result.pairs] == [(0, 1)]
 
 
-def test_measure_that_compare_does_not_have_is_refused(minilm: Model) -> None:
-    with pytest.raises(UsageProblem, match="--by rollout: expected contribution or weight"):
-        compare("jam", "jam", model=minilm, word="jam", by="rollout")
+@pytest.mark.parametrize("by", ["rollout", "value-zeroing"])
+def test_what_the_word_reads_is_told_by_every_measure(minilm: Model, by) -> None:
+    texts = "We were stuck in a traffic jam", "I love my toast with strawberry jam"
+    result = compare(*texts, model=minilm, word="jam", by=by)
+    for side, text in enumerate(texts):
+        seen = inspect(text, minilm, query="jam", by=by, words=True, special="fold")
+        keys = [change.a if side == 0 else change.b for change in result.changed[0]]
+        found = {key.text: key.measure for key in keys if key is not None}
+        expected = {unit.text: seen.measure[0, at] for at, unit in enumerate(seen.key_units)}
+        assert found == pytest.approx(expected, abs=1e-5)
+    name = by.replace("-", "_")
+    changes = [abs(key[f"{name}_change"]) for key in result.record()["changed"][0]["keys"]]
+    assert changes == sorted(changes, reverse=True)
+    (table,) = [table for table in result.tables() if table.name == "changed"]
+    assert [c.name for c in table.columns][1:3] == ["weight", by]

@@ -126,6 +126,10 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: api.inspect("i like", _model("random:d_model=8,heads=2"), pair="jam"),
     ),
     "pair": ("compare", lambda: api.compare(JAM, TOAST, model=_model("minilm"), word="jam")),
+    "pair by rollout": (
+        "compare",
+        lambda: api.compare(JAM, TOAST, model=_model("minilm"), word="jam", by="rollout"),
+    ),
     "several": ("compare", lambda: api.compare(JAM, TOAST, TOAST, model=_model("minilm"))),
     "anchors": (
         "compare",
