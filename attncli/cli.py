@@ -12,6 +12,7 @@ import typer
 from attncli import __version__
 from attncli.commands import models
 from attncli.commands.compare import compare
+from attncli.commands.heads import heads
 from attncli.commands.inspect import inspect
 from attncli.commands.schema import schema
 from attncli.commands.tokens import tokens
@@ -51,6 +52,12 @@ app.command(
     "\n  attn compare --file lines.txt --word jam --state L3"
     '\n  attn compare "a traffic jam" "toast with jam" -w jam --neighbours 5',
 )(compare)
+app.command(
+    "heads",
+    epilog='\b\nExample:\n  attn heads "We were stuck in a traffic jam for hours"'
+    '\n  attn heads "The dog ate because it was hungry" --from it --to dog'
+    '\n  attn heads "The doctor said he was late" --swap he,she',
+)(heads)
 app.command("tokens", epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
 app.command("schema", epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)
 app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")
