@@ -151,7 +151,7 @@ def _clearest(rows: Sequence[HeadRow]) -> list[float]:
     past = [
         (row.role.value - thresholds[row.role.name]) / (1 - thresholds[row.role.name])
         if row.role.name != MIXED
-        else -len(rows)
+        else -float(len(rows))
         for row in rows
     ]
     ranks: dict[str, int] = {}

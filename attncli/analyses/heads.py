@@ -97,6 +97,9 @@ def survey_heads(
     if grid_measure is None:
         first = "first" if values.get("first") is not None else "relative_entropy"
         default = "special" if values["special"] is not None else first
+    notes = _notes(model, sides, heads, found, len(kept.rows), probed=probe)
+    if roles and not any(row.role.name in roles for row in rows):
+        notes = (*notes, f"no head has the role {' or '.join(roles)}")
     wanted = Wanted(sorting, tuple(roles), top, grid_measure or BY_NAME[default], grid is not None)
     return HeadSurvey(
         card=model.card(decoder=target is not None),
@@ -109,7 +112,7 @@ def survey_heads(
         probe=repeats,
         uniform_sink=found.uniform_sink,
         n_repeats=found.n_repeats,
-        notes=_notes(model, sides, heads, found, len(kept.rows), probed=probe),
+        notes=notes,
         line=line,
     )
 
@@ -162,8 +165,8 @@ def _notes(
         )
     if not probed and not sides.is_cross and found.n_repeats < LEAST_REPEATS:
         notes.append(
-            f"{count(found.n_repeats, 'token')} of this text repeat an earlier one, too few for "
-            "the roles induction and duplicate; --probe adds random repeats"
+            f"{count(found.n_repeats, 'token')} of this text occurred before, too few for the "
+            "roles induction and duplicate; --probe measures them on random repeats"
         )
     if len(heads.layers) * len(heads.heads) > 1 and compared < n:
         said = (
