@@ -1,8 +1,9 @@
 """One word for what a head does, with the rule that gave it.
 
 RULES are tried in order; the first that holds gives the role, and a head that none fits is
-"mixed". "broad" stands first because a nearly uniform head would meet the others in a short text:
-of three keys each has a third.
+"mixed". "broad" stands before the others of a text because a nearly uniform head would meet them
+where the text is short: of three keys each has a third. Random repeats are never so short, and a
+head that waits for a repeat may be uniform on a text without one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ class Rule:
     """Above the threshold, instead of at or above it."""
 
     @property
+    def measure_name(self) -> str:
+        """The measure as people read it."""
+        return self.measure.replace("_", " ")
+
+    @property
     def sign(self) -> str:
         """How the measure must stand to the threshold."""
         return ">" if self.strict else "≥"
@@ -45,10 +51,14 @@ class Rule:
         return {**fields, "source": self.source}
 
 
+INDUCTION = "score: Olsson et al. 2022; threshold ours"
+DUPLICATE = "score: Wang et al. 2022; threshold ours"
 RULES = (
-    Rule("broad", "relative_entropy", 0.9, "ours; Clark et al. 2019 code: entropy > 3.8 nats"),
-    Rule("induction", "induction", 0.4, "score: Olsson et al. 2022; threshold ours"),
-    Rule("duplicate", "duplicate", 0.4, "score: Wang et al. 2022; threshold ours"),
+    Rule("induction", "probe_induction", 0.4, INDUCTION),
+    Rule("duplicate", "probe_duplicate", 0.4, DUPLICATE),
+    Rule("broad", "relative_entropy", 0.9, "ours; Clark et al. 2019, code: entropy > 3.8 nats"),
+    Rule("induction", "induction", 0.4, INDUCTION),
+    Rule("duplicate", "duplicate", 0.4, DUPLICATE),
     Rule("previous", "previous", 0.5, "Clark et al. 2019, code"),
     Rule("next", "next", 0.5, "Clark et al. 2019, code"),
     Rule("self", "self", 0.5, "ours, as for neighbours"),
@@ -56,8 +66,13 @@ RULES = (
     Rule("special", "special", 0.6, "Clark et al. 2019, code", strict=True),
     Rule("punctuation", "punctuation", 0.5, "ours, as for neighbours"),
 )
-ROLES = (*(rule.role for rule in RULES), MIXED)
-PROBED = {"induction": "probe_induction", "duplicate": "probe_duplicate"}
+ROLES = (*dict.fromkeys(rule.role for rule in RULES), MIXED)
+
+
+def rules_used(*, probed: bool) -> tuple[Rule, ...]:
+    """Return the rules that are tried, in their order: those of random repeats, or of the text."""
+    left_out = ("induction", "duplicate") if probed else ("probe_induction", "probe_duplicate")
+    return tuple(rule for rule in RULES if rule.measure not in left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +94,17 @@ def find_role(values: Mapping[str, float | None], *, n_repeats: int) -> Role:
             repeats were run, their induction and duplicate scores stand for those of the text.
         n_repeats: queries of the text whose token occurred before.
     """
-    for rule in RULES:
-        measure = rule.measure
-        value = values.get(PROBED.get(measure, ""))
-        if value is not None:
-            measure = PROBED[measure]
-        elif measure not in PROBED or n_repeats >= LEAST_REPEATS:
-            value = values.get(measure)
+    for rule in rules_used(probed=values.get("probe_induction") is not None):
+        value = values.get(rule.measure)
+        if rule.measure in ("induction", "duplicate") and n_repeats < LEAST_REPEATS:
+            continue
         if value is not None and rule.holds(value):
             digits = 2 if abs(value - rule.threshold) >= 0.005 else 4
-            number = format_fraction(value, digits)
-            name = measure.replace("_", " ")
             return Role(
-                rule.role, f"{name} {number} {rule.sign} {_short(rule.threshold)}", float(value)
+                rule.role,
+                f"{rule.measure_name} {format_fraction(value, digits)} "
+                f"{rule.sign} {format_fraction(rule.threshold, 1)}",
+                float(value),
             )
     return Role(MIXED, "no rule holds", 0.0)
 
@@ -107,7 +120,3 @@ def check_role(name: str) -> str:
             f"--role {name}: expected one of {', '.join(ROLES)}.{did_you_mean(name, ROLES)}"
         )
     return name
-
-
-def _short(threshold: float) -> str:
-    return format_fraction(threshold, 1)

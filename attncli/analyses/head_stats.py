@@ -219,7 +219,7 @@ class HeadStats(Observer):
             "previous": self._by_offset[:, :, here - 1] / here if here else None,
             "next": self._by_offset[:, :, here + 1] / here if here and not self._causal else None,
             "self": self._by_offset[:, :, here] / n,
-            "first": self._sums["first"] / np.maximum(behind, 1) if here else None,
+            "first": self._sums["first"] / behind if behind.all() else None,
             "duplicate": self._sums["duplicate"] / n_repeats if n_repeats else None,
             "induction": self._sums["induction"] / n_follows if n_follows else None,
         }

@@ -11,7 +11,7 @@ import numpy as np
 from attncli.analyses.head_clusters import CUT, Clusters
 from attncli.analyses.head_measures import MEASURES, Measure, describe_choice
 from attncli.analyses.head_probe import Probe
-from attncli.analyses.head_roles import ROLES, RULES, Role
+from attncli.analyses.head_roles import ROLES, Role, rules_used
 from attncli.analyses.head_stats import EPSILON
 from attncli.analyses.sides import Sides
 from attncli.numbers import to_json
@@ -122,7 +122,7 @@ class HeadSurvey:
                 "top": self.wanted.top,
                 "grid": self.wanted.grid.name,
             },
-            "rules": [rule.record() for rule in RULES],
+            "rules": [rule.record() for rule in rules_used(probed=self.probe is not None)],
             "roles": [
                 {"role": role, "heads": sum(row.role.name == role for row in self.rows)}
                 for role in ROLES

@@ -8,7 +8,7 @@ from typing import Any
 
 from attncli.analyses.head_clusters import CUT
 from attncli.analyses.head_measures import MEASURES, head_name
-from attncli.analyses.head_roles import MIXED, ROLES, RULES
+from attncli.analyses.head_roles import MIXED, ROLES, rules_used
 from attncli.analyses.head_stats import EPSILON
 from attncli.analyses.head_survey import HeadRow, HeadSurvey
 from attncli.display import labels
@@ -33,7 +33,7 @@ def tables(survey: HeadSurvey) -> list[Table | Matrix]:
 
 
 def _roles(survey: HeadSurvey) -> Table:
-    rules = {rule.role: rule for rule in RULES}
+    rules = {rule.role: rule for rule in rules_used(probed=survey.probe is not None)}
     rows = []
     for role in ROLES:
         members = [row for row in survey.rows if row.role.name == role]
@@ -42,8 +42,7 @@ def _roles(survey: HeadSurvey) -> Table:
         text = "no rule holds"
         if role != MIXED:
             rule = rules[role]
-            name = rule.measure.replace("_", " ")
-            text = f"{name} {rule.sign} {format_fraction(rule.threshold, 1)}"
+            text = f"{rule.measure_name} {rule.sign} {format_fraction(rule.threshold, 1)}"
         rows.append((role, len(members), text, _names(members)))
     columns = [
         Column("role"),
@@ -147,7 +146,7 @@ def _heads(survey: HeadSurvey) -> Table:
 
 def _clearest(rows: Sequence[HeadRow]) -> list[float]:
     """Put the clearest head of every role first, then the second of every role, and so on."""
-    thresholds = {rule.role: rule.threshold for rule in RULES}
+    thresholds = {rule.role: rule.threshold for rule in rules_used(probed=False)}
     past = [
         (row.role.value - thresholds[row.role.name]) / (1 - thresholds[row.role.name])
         if row.role.name != MIXED

@@ -18,7 +18,7 @@ MEASURES = (
     "probe_duplicate, probe_induction"
 )
 """As analyses/head_measures.py has them, which would load numpy."""
-ROLES = "broad, induction, duplicate, previous, next, self, sink, special, punctuation, mixed"
+ROLES = "induction, duplicate, broad, previous, next, self, sink, special, punctuation, mixed"
 
 
 @writes("heads")
