@@ -182,6 +182,7 @@ def test_heads_of_a_model_with_weights_set_by_hand_get_their_roles(tmp_path: Pat
     probed = api.heads("a b c d e f g h", model, probe=True)
     assert roles(probed) == expected
     assert isinstance(probed, HeadSurvey)
+    assert probed.wanted.grid.name == "first"
     values = probed.rows[2].values
     # the first token has none before it and writes itself: half of its repeat's weight is there
     assert values["probe_induction"] == pytest.approx(10.5 / 11, abs=0.001)

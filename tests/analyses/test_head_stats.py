@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from attncli.analyses.head_measures import MEASURES
 from attncli.analyses.head_stats import HeadStatistics, HeadStats, is_punctuation
+from attncli.model.observe import AttentionBlock
 from attncli.selection import Heads
 from attncli.tokenize import Encoded
 from tests.analyses.attention_by_hand import random_weights, show, sides_of, stack_like, text_of
@@ -172,3 +173,26 @@ def test_punctuation_has_no_letter_and_is_not_special(word: str, expected: bool)
     text = text_of("a . !", special=True)
     (token,) = [token for token in text.tokens if token.token == word]
     assert is_punctuation(token) is expected
+
+
+def test_keys_are_told_by_scores_where_windows_are_not_known() -> None:
+    weights = random_weights((1, 2, 6, 6), 4, causal=True, window=2)
+    stack = stack_like(weights, causal=True)
+    expected = statistics(weights, "a b c d e f", causal=True, window=2)
+    for scores in (np.log(weights[0], where=weights[0] > 0, out=np.full((2, 6, 6), -np.inf)), None):
+        observer = HeadStats(
+            Heads((0,), (0, 1)), sides_of("a b c d e f"), stack, knows_windows=False
+        )
+        assert observer.wants_scores
+        everything = slice(0, 6)
+        block = weights[0].astype(np.float32)
+        shown = None if scores is None else scores.astype(np.float32)
+        observer.on_attention(
+            AttentionBlock(0, everything, everything, None, None, None, block, shown)
+        )
+        found = observer.finish()
+        assert found.windows_known is (scores is not None)
+        relative, as_known = found.values["relative_entropy"], expected.values["relative_entropy"]
+        assert relative is not None
+        assert as_known is not None
+        assert np.allclose(relative, as_known, atol=1e-5) is (scores is not None)

@@ -83,7 +83,12 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
     "linked pieces": (
         "heads",
         lambda: api.heads(
-            JAM, _model("minilm"), from_="unbelievable", to="We", by="contribution", top=3
+            "A zebrafish likes jam",
+            _model("minilm"),
+            from_="zebrafish",
+            to="jam",
+            by="contribution",
+            top=3,
         ),
     ),
     "contrasted heads": (
