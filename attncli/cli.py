@@ -39,6 +39,19 @@ Terms:
 
 """
 
+HEAD_TERMS = """\b
+Columns (means over the queries of the text; weights are fractions):
+  entropy, keys  of a row, in nats; e^entropy, the keys it is as broad as
+  broad          relative_entropy: 1 where every key seen gets the same
+  dist, |dist|   tokens from query to key, by weight; negative looks back
+  prev .. first  weight on the token before, behind, itself, the first one
+  special, punct weight on special tokens; on those without letter or digit
+  sink           weight on the first token; a sink head gives it more than .3
+  conf           largest weight of a row on a token that is not special
+  dup, ind       weight on earlier places of the same token; right after them
+
+"""
+
 app.command(
     "inspect",
     epilog=TERMS + '\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"'
@@ -54,7 +67,7 @@ app.command(
 )(compare)
 app.command(
     "heads",
-    epilog='\b\nExample:\n  attn heads "We were stuck in a traffic jam for hours"'
+    epilog=HEAD_TERMS + '\b\nExample:\n  attn heads "We were stuck in a traffic jam for hours"'
     '\n  attn heads "The dog ate because it was hungry" --from it --to dog'
     '\n  attn heads "The doctor said he was late" --swap he,she',
 )(heads)

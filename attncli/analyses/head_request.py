@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attncli.analyses.head_changes import HeadChanges
-from attncli.analyses.head_contrast import contrast_heads, swap_heads
+from attncli.analyses.head_contrast import contrast_heads
 from attncli.analyses.head_link import link_heads
 from attncli.analyses.head_links import MEASURES, HeadLinks
 from attncli.analyses.head_survey import HeadSurvey
+from attncli.analyses.head_swap import swap_heads
 from attncli.analyses.heads import survey_heads
 from attncli.analyses.sides import choose_attention, stack_of
 from attncli.errors import UsageProblem

@@ -10,7 +10,7 @@ import pytest
 from attncli import api
 from attncli.analyses import head_contrast as module
 from attncli.analyses.head_changes import HeadChanges
-from attncli.analyses.head_contrast import swap_words
+from attncli.analyses.head_swap import swap_words
 from attncli.errors import InputProblem, UsageProblem
 from attncli.model.load import Model
 from tests.seq2seq import SOURCE, TARGET, seq2seq
