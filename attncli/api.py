@@ -155,6 +155,7 @@ def heads(
     text: str,
     model: Model | str | None = None,
     *,
+    pair: str | None = None,
     target: str | None = None,
     attention: Attention | None = None,
     layer: str | int | None = None,
@@ -178,6 +179,7 @@ def heads(
     Args:
         text: one text, as typed.
         model: a loaded model, a name or path, or None for the default.
+        pair: second text of a pair, for encoders; both are read as one sequence.
         target: text for the decoder of an encoder-decoder; `text` is then its source.
         attention: as for `inspect`.
         layer: layers whose heads are looked at, as for `inspect`.
@@ -203,6 +205,7 @@ def heads(
 
     loaded = _loaded(model)
     request = HeadRequest(
+        pair=pair,
         target=target,
         attention=attention,
         layer=_text(layer),

@@ -191,7 +191,7 @@ def _of_rows(
 def _run(model: Model, texts: tuple[Encoded, Encoded], observers: list[list[Observer]]) -> None:
     model.run(
         [
-            reading_job(model.spec, text.ids, watching)
+            reading_job(model.spec, text, watching)
             for text, watching in zip(texts, observers, strict=True)
         ]
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from attncli._shapes import Int
 from attncli.analyses.head_measures import Values
-from attncli.analyses.sides import reading_job
+from attncli.analyses.sides import ids_job
 from attncli.errors import InputProblem
 from attncli.model.forward import Job
 from attncli.model.load import Model
@@ -44,7 +44,7 @@ class Probe:
     def jobs(self, model: Model) -> list[Job]:
         """Return the runs."""
         return [
-            reading_job(model.spec, ids, [observer])
+            ids_job(model.spec, ids, [0] * len(ids), [observer])
             for ids, observer in zip(self.sequences, self.observers, strict=True)
         ]
 

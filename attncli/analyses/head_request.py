@@ -21,6 +21,7 @@ from attncli.selection import Attention, choose_heads, one_of
 class HeadRequest:
     """The choices of `attn heads`, as given; see api.heads for each."""
 
+    pair: str | None
     target: str | None
     attention: Attention | None
     layer: str | None
@@ -61,6 +62,8 @@ class HeadRequest:
         compares = self.contrast is not None or self.swap is not None
         if compares and (self.target is not None or self.attention not in (None, "encoder")):
             raise UsageProblem(f"{two_texts} compares what is read without a target; leave it out.")
+        if compares and self.pair is not None:
+            raise UsageProblem(f"{two_texts} compares single texts; leave --pair out.")
         if self.by is not None and (self.from_ is None or compares):
             reason = "heads are ranked by the change" if compares else "give --from and --to too"
             raise UsageProblem(f"--by {self.by}: {reason}.")
@@ -122,7 +125,7 @@ def answer(
     attention = choose_attention(model, request.attention, has_target=has_target)
     stack = stack_of(model.spec, attention)
     heads = choose_heads(request.layer, request.head, stack.n_layers, stack.n_heads)
-    encoded = model.encode(text, literal_specials=literal)
+    encoded = model.encode(text, request.pair, literal_specials=literal)
     target = (
         None
         if request.target is None

@@ -26,6 +26,7 @@ def heads(
     session: Session,
     texts: options.Texts = None,
     model: options.ModelName = None,
+    pair: options.Pair = None,
     target: options.Target = None,
     attention: options.Attention = None,
     layer: options.Layer = None,
@@ -126,6 +127,7 @@ def heads(
         lambda text: api.heads(
             text.text,
             loaded,
+            pair=pair,
             target=target,
             attention=attention,
             layer=layer,

@@ -103,6 +103,7 @@ def test_each_line_has_its_own_answer_and_bad_lines_do_not_stop_the_rest(attn) -
         ),
         (["--contrast", "it was", "--swap", "it,he"], "give one of them"),
         (["--swap", "it,he", "--from", "it", "--to", "animal"], "give --contrast the other text"),
+        (["--swap", "it,he", "--pair", "it was"], "--swap compares single texts"),
         (["--swap", "it,he", "--probe"], "--probe and --swap ask different questions"),
         (["--from", "it", "--to", "animal", "--sort", "sink"], "--sort and --from ask different"),
         (["--sort", "prev"], "Did you mean previous?"),
@@ -162,3 +163,15 @@ def test_hostile_text_is_data(attn) -> None:
     swapped = attn("heads", text, "--swap", ":,smile")
     assert swapped.code == 0
     assert "\x1b" not in swapped.out
+
+
+def test_words_of_a_pair_are_linked_across_its_texts(attn) -> None:
+    pair = ("heads", "a dog barked", "--pair", "the dog was loud")
+    document = attn(*pair, "--from", "loud", "--to", "barked", "--json").document
+    tokens = [token["token"] for token in document["tokens"]]
+    assert document["pairs"] == [{"from": [tokens.index("loud")], "to": [3]}]
+    inspected = attn(
+        *("inspect", *pair[1:], "-H", "2.4", "--query", "loud", "--key", "barked", "--json")
+    ).document
+    (link,) = [row for row in document["links"] if (row["layer"], row["head"]) == (2, 4)]
+    assert link["weight"] == pytest.approx(inspected["weights"][0][0], abs=1e-6)

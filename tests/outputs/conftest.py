@@ -91,6 +91,7 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
             top=3,
         ),
     ),
+    "paired heads": ("heads", lambda: api.heads(JAM, _model("minilm"), pair=TOAST, layer="0-1")),
     "contrasted heads": (
         "heads",
         lambda: api.heads(JAM, _model("minilm"), contrast="We were stuck in a jam jar"),
