@@ -15,13 +15,16 @@ from attncli.selection import Attention, By, Reduce, Shade, Special, View, choos
 if TYPE_CHECKING:
     from attncli.analyses.comparison import Comparison
     from attncli.analyses.explanation import Explanation
+    from attncli.analyses.head_changes import HeadChanges
+    from attncli.analyses.head_links import HeadLinks
+    from attncli.analyses.head_survey import HeadSurvey
     from attncli.analyses.inspection import Inspection
     from attncli.analyses.tokens import Tokens
 
 Names = str | int | Sequence[str | int]
 """Words or token indexes: one, or several."""
 
-__all__ = ["Model", "compare", "explain", "inspect", "load", "tokens"]
+__all__ = ["Model", "compare", "explain", "heads", "inspect", "load", "tokens"]
 
 
 def inspect(
@@ -211,6 +214,81 @@ def explain(
         brief=brief,
         line=line,
     )
+
+
+def heads(
+    text: str,
+    model: Model | str | None = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    attention: Attention | None = None,
+    layer: str | int | None = None,
+    head: str | int | None = None,
+    sort: str | None = None,
+    role: Names = (),
+    top: int | None = None,
+    grid: str | None = None,
+    probe: bool = False,
+    seed: int = 0,
+    from_: str | int | None = None,
+    to: str | int | None = None,
+    by: str | None = None,
+    contrast: str | None = None,
+    swap: str | None = None,
+    literal_specials: bool = False,
+    line: int | None = None,
+) -> HeadSurvey | HeadLinks | HeadChanges:
+    """Return what every head of a model does on a text, or which heads link two words.
+
+    Args:
+        text: one text, as typed.
+        model: a loaded model, a name or path, or None for the default.
+        pair: second text of a pair, for encoders; both are read as one sequence.
+        target: text for the decoder of an encoder-decoder; `text` is then its source.
+        attention: as for `inspect`.
+        layer: layers whose heads are looked at, as for `inspect`.
+        head: heads that are looked at.
+        sort: measure that orders the heads, largest first; None: layer by layer.
+        role: list only heads of these roles; empty for all.
+        top: most heads listed; None for all.
+        grid: measure of the grid, layers by heads; None for one that suits the text.
+        probe: also measure induction, duplicates and previous tokens on random repeats.
+        seed: of the random repeats.
+        from_: with `to`: rank heads by what this word, or token index, reads from the other.
+        to: the word that is read.
+        by: `weight` (None), `contribution` or `excess`: what `from_` and `to` rank by.
+        contrast: a second text: rank heads by what differs between the two.
+        swap: two words, such as `he,she`: compare the text with its copy that exchanges them.
+        literal_specials: read control strings in the text as plain characters.
+        line: line of a file the text came from, for the record.
+
+    Raises:
+        AttnError: the model cannot be read, a text not taken, or choices do not fit each other.
+    """
+    from attncli.analyses.head_request import HeadRequest, answer
+
+    loaded = _loaded(model)
+    request = HeadRequest(
+        pair=pair,
+        target=target,
+        attention=attention,
+        layer=_text(layer),
+        head=_text(head),
+        sort=sort,
+        roles=tuple(_names(role)),
+        top=top,
+        grid=grid,
+        probe=probe,
+        seed=seed,
+        from_=_text(from_),
+        to=_text(to),
+        by=by,
+        contrast=contrast,
+        swap=swap,
+        literal_specials=literal_specials,
+    )
+    return answer(loaded, text, request, line)
 
 
 def tokens(

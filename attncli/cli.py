@@ -13,6 +13,7 @@ from attncli import __version__
 from attncli.commands import models
 from attncli.commands.compare import compare
 from attncli.commands.explain import explain
+from attncli.commands.heads import heads
 from attncli.commands.inspect import inspect
 from attncli.commands.schema import schema
 from attncli.commands.tokens import tokens
@@ -39,6 +40,19 @@ Terms:
 
 """
 
+HEAD_TERMS = """\b
+Columns (means over the queries of the text; weights are fractions):
+  entropy, keys  of a row, in nats; e^entropy, the keys it is as broad as
+  broad          relative_entropy: 1 where every key seen gets the same
+  dist, |dist|   tokens from query to key, by weight; negative looks back
+  prev .. first  weight on the token before, behind, itself, the first one
+  special, punct weight on special tokens; on those without letter or digit
+  sink           weight on the first token; a sink head gives it more than .3
+  conf           largest weight of a row on a token that is not special
+  dup, ind       weight on earlier places of the same token; right after them
+
+"""
+
 app.command(
     "inspect",
     epilog=TERMS + '\b\nExample:\n  attn inspect "We were stuck in a traffic jam for hours"'
@@ -57,6 +71,12 @@ app.command(
     epilog='\b\nExample:\n  attn explain "The dog ate because it was hungry" --query it'
     '\n  attn explain "The dog ate because it was hungry" -q it -k dog -H 3.1 --brief',
 )(explain)
+app.command(
+    "heads",
+    epilog=HEAD_TERMS + '\b\nExample:\n  attn heads "We were stuck in a traffic jam for hours"'
+    '\n  attn heads "The dog ate because it was hungry" --from it --to dog'
+    '\n  attn heads "The doctor said he was late" --swap he,she',
+)(heads)
 app.command("tokens", epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
 app.command("schema", epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)
 app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")

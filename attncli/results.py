@@ -70,6 +70,7 @@ class Label:
     text: str
     special: bool = False
     index: int | None = None
+    """Number shown before it; in a matrix a label without one stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class Table:
     """What the important rows have, such as "the largest weights"."""
     hint: str = ""
     """How to see rows that were left out."""
+    limit: int = 0
+    """Most rows that a terminal shows; 0 for the usual number."""
     text: Sequence[str] = ()
     """Sentences that stand between title and rows."""
 

@@ -149,8 +149,18 @@ def find_tokens(encoded: Encoded, wanted: str, option: str) -> tuple[int, ...]:
     Raises:
         UsageProblem: nothing found; names close words.
     """
+    groups = find_groups(encoded, wanted, option)
+    return tuple(dict.fromkeys(index for group in groups for index in group))
+
+
+def find_groups(encoded: Encoded, wanted: str, option: str) -> list[tuple[int, ...]]:
+    """Resolve the same to the token indexes of each occurrence.
+
+    Raises:
+        UsageProblem: nothing found; names close words.
+    """
     if re.fullmatch(r"-?\d{1,9}", wanted):
-        return (_token_index(encoded, wanted, option),)
+        return [(_token_index(encoded, wanted, option),)]
     groups = find_occurrences(encoded, wanted)
     match = _ORDINAL.fullmatch(wanted)
     if not groups and match is not None:
@@ -170,7 +180,7 @@ def find_tokens(encoded: Encoded, wanted: str, option: str) -> tuple[int, ...]:
             f"--{option} {display(wanted)}: not in the {where} "
             f"(words: {there}).{did_you_mean(wanted, words)}"
         )
-    return tuple(dict.fromkeys(index for group in groups for index in group))
+    return groups
 
 
 def find_occurrences(encoded: Encoded, wanted: str) -> list[tuple[int, ...]]:

@@ -155,6 +155,12 @@ class TextTokenizer:
             return False
         return any(SPACE_MARKS[0] in piece for piece in pieces)
 
+    def is_ordinary(self, id_: int) -> bool:
+        """Tell whether an id is a piece of text: neither special nor the unknown token."""
+        return (
+            id_ not in self._special_ids and id_ != self._unknown_id and self.piece(id_) is not None
+        )
+
     def encode(
         self, text: str, pair: str | None = None, *, literal_specials: bool = False
     ) -> Encoded:

@@ -51,11 +51,11 @@ def changes_between(
         return tuple(Change(x, y) for x, y in zip(in_a, in_b, strict=True))
     return tuple(
         Change(None if i is None else in_a[i], None if j is None else in_b[j])
-        for i, j in _align([r.text for r in in_a], [r.text for r in in_b])
+        for i, j in align([r.text for r in in_a], [r.text for r in in_b])
     )
 
 
-def _align(a: Sequence[str], b: Sequence[str]) -> list[tuple[int | None, int | None]]:
+def align(a: Sequence[str], b: Sequence[str]) -> list[tuple[int | None, int | None]]:
     """Align two lists of words; words replaced one for one stand side by side."""
     matcher = SequenceMatcher(
         None, [w.casefold() for w in a], [w.casefold() for w in b], autojunk=False
@@ -78,7 +78,7 @@ def side_by_side(
     Empty when less than ALIKE of the words are shared, in order.
     """
     words = [[word.text for word in text.words] for text in texts]
-    rows = _align(*words)
+    rows = align(*words)
     shared = sum(
         i is not None and j is not None and words[0][i].casefold() == words[1][j].casefold()
         for i, j in rows

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attncli._shapes import Bool, Float
+from attncli._shapes import Bool, Float, Int
 from attncli.model.observe import AttentionBlock, Observer
 from attncli.selection import Heads
 
@@ -131,6 +131,25 @@ class Excess(Observer):
                 )
             )
         return found
+
+    def of_pairs(
+        self,
+        queries: Int[Array, " pair"],
+        keys: Int[Array, " pair"],
+        weights: Float[Array, "layer head pair"],
+    ) -> tuple[Float[Array, "layer head pair"], Bool[Array, " pair"]]:
+        """Return the excess of given pairs for every head, and which pairs have one.
+
+        Args:
+            queries: token positions.
+            keys: token positions, one for each query.
+            weights: what each head gives to them.
+        """
+        offsets = keys - queries + len(self.ordinary) - 1
+        others = count_by_offset(self.ordinary, causal=self.causal)[offsets] - 1
+        known = self.ordinary[queries] & self.ordinary[keys] & (others > 0)
+        rest = self._sums[:, :, offsets] - weights
+        return weights - rest / np.maximum(others, 1), known
 
 
 def sum_by_offset(weights: Float[Array, "head query key"]) -> Float[Array, "head offset"]:

@@ -57,11 +57,18 @@ def reading_job(spec: ModelSpec, encoded: Encoded, observers: Sequence[Observer]
 
     It goes through the encoder of two stacks, or through the only one.
     """
+    return ids_job(spec, encoded.ids, encoded.types, observers)
+
+
+def ids_job(
+    spec: ModelSpec, ids: Sequence[int], types: Sequence[int], observers: Sequence[Observer]
+) -> Job:
+    """Return the run that reads these tokens, as `reading_job` reads those of a text."""
     if spec.encoder is None:
-        return Job(encoded.ids, encoded.types, observers)
+        return Job(ids, types, observers)
     for observer in observers:
         observer.stack = "encoder"
-    return Job((), (), observers, source=encoded.ids)
+    return Job((), (), observers, source=ids)
 
 
 def choose_attention(model: Model, attention: Attention | None, *, has_target: bool) -> Attention:

@@ -98,7 +98,7 @@ def merge_queries(
     return np.stack(merged) if merged else values[:0]
 
 
-def renormalise(values: Float[Array, "row key"]) -> Float[Array, "row key"]:
+def renormalise(values: Float[Array, "... key"]) -> Float[Array, "... key"]:
     """Scale each row to sum to 1; a row of zeros stays as it is."""
     total = values.sum(axis=-1, keepdims=True)
     return np.divide(values, total, out=np.zeros_like(values), where=total > 0)

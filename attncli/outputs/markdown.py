@@ -69,18 +69,19 @@ def _table(table: Table) -> list[str]:
 
 
 def _matrix(matrix: Matrix) -> list[str]:
-    heads = [
-        "query" if "query" in matrix.sides else "",
-        *(f"{label.index} {label.text}" for label in matrix.keys),
-    ]
+    heads = ["query" if "query" in matrix.sides else "", *map(_name, matrix.keys)]
     rows = (
         [
-            escape(f"{query.index} {query.text}"),
+            escape(_name(query)),
             *(format_number(float(value), matrix.digits) for value in values),
         ]
         for query, values in zip(matrix.queries, matrix.values, strict=True)
     )
     return _lines(heads, [":--", *("--:" for _ in matrix.keys)], rows)
+
+
+def _name(label: Label) -> str:
+    return label.text if label.index is None else f"{label.index} {label.text}"
 
 
 def _cell(column: Column, value: Any) -> str:

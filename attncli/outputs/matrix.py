@@ -38,7 +38,8 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
     """Lay out a matrix in `width` columns, rows queries and columns keys."""
     labels = [cut(display(label.text), MAX_LABEL) for label in matrix.queries]
     digits = len(str(max((label.index or 0) for label in (*matrix.queries, *matrix.keys))))
-    side = digits + 1 + max(map(cell_len, labels)) + 1
+    numbered = matrix.queries[0].index is not None
+    side = (digits + 1 if numbered else 0) + max(map(cell_len, labels)) + 1
     room = width - side
     n_keys = len(matrix.keys)
     title = f"{matrix.title} · {matrix.sides}"
@@ -46,7 +47,8 @@ def draw_matrix(matrix: Matrix, width: int) -> list[Text]:
         # one digit still orders scores; of fractions it would leave only ".0" and ".1"
         for places in (matrix.digits,) if matrix.unit == "fraction" else (matrix.digits, 1):
             cells = [[format_number(float(v), places) for v in row] for row in matrix.values]
-            need = 1 + max(digits, *(len(text) for row in cells for text in row))
+            names = [len(_column_name(key)) for key in matrix.keys]
+            need = 1 + max(*names, *(len(text) for row in cells for text in row))
             if need * n_keys <= room:
                 most = 1 + max(need - 1, *(_label_width(k) for k in matrix.keys))
                 size = min(room // n_keys, most)
@@ -74,7 +76,7 @@ def _numbers(
     size: int,
 ) -> list[Text]:
     lines = [_index_line(matrix.keys, side, size)]
-    if size > LEAST_LABEL:
+    if size > LEAST_LABEL and matrix.keys[0].index is not None:
         lines.append(_label_line(matrix.keys, side, size))
     shares = _shares_of_row(matrix)
     for at, query in enumerate(matrix.queries):
@@ -120,14 +122,19 @@ def _shares_of_row(matrix: Matrix) -> np.ndarray:
 
 def _row_label(query: Label, label: str, digits: int, side: int) -> Text:
     text = Text()
-    text.append(f"{query.index:>{digits}} ", DIM)
+    if query.index is not None:
+        text.append(f"{query.index:>{digits}} ", DIM)
     text.append(label, DIM if query.special else "")
     text.append(" " * (side - cell_len(text.plain)))
     return text
 
 
 def _index_line(keys: Sequence[Label], side: int, size: int) -> Text:
-    return Text(" " * side + "".join(f"{key.index:>{size}}" for key in keys), DIM)
+    return Text(" " * side + "".join(f"{_column_name(key):>{size}}" for key in keys), DIM)
+
+
+def _column_name(key: Label) -> str:
+    return display(key.text) if key.index is None else str(key.index)
 
 
 def _label_line(keys: Sequence[Label], side: int, size: int) -> Text:
@@ -146,7 +153,7 @@ def _tick_line(keys: Sequence[Label], side: int, size: int) -> Text:
     line = [" "] * (side + size * len(keys) + 8)
     for at, key in enumerate(keys):
         if at % (5 if size > 1 else 10) == 0:
-            for i, char in enumerate(str(key.index)):
+            for i, char in enumerate(_column_name(key)):
                 line[side + at * size + i] = char
     return Text("".join(line).rstrip(), DIM)
 

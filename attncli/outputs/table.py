@@ -145,11 +145,12 @@ def _shares(column: Column, shares: Sequence[Share], width: int) -> tuple[Text, 
 
 def _choose_rows(table: Table) -> tuple[Sequence[Sequence[object]], int]:
     """Return the most important rows in their order, and how many are left out."""
-    if len(table.rows) <= MAX_ROWS:
+    most = table.limit or MAX_ROWS
+    if len(table.rows) <= most:
         return table.rows, 0
     importance = table.important or [-i for i in range(len(table.rows))]
-    best = sorted(range(len(table.rows)), key=lambda i: -importance[i])[:MAX_ROWS]
-    return [table.rows[i] for i in sorted(best)], len(table.rows) - MAX_ROWS
+    best = sorted(range(len(table.rows)), key=lambda i: -importance[i])[:most]
+    return [table.rows[i] for i in sorted(best)], len(table.rows) - most
 
 
 def _right(column: Column) -> bool:

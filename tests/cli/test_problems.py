@@ -12,6 +12,7 @@ from attncli.analyses import model_list as models_analysis
 from tests.seq2seq import seq2seq
 
 COMMANDS = [
+    ["heads"],
     ["inspect"],
     ["compare"],
     ["explain"],
@@ -188,6 +189,18 @@ VALUES = {
     "--seed": "3",
 }
 
+# a word that reads and one that is read are given together
+HEADS = {
+    "--sort": ["self"],
+    "--role": ["sink"],
+    "--grid": ["self"],
+    "--from": ["jam", "--to", "and"],
+    "--to": ["and", "--from", "jam"],
+    "--by": ["excess", "--from", "jam", "--to", "and"],
+    "--contrast": ["jam or jam"],
+    "--swap": ["jam,toast"],
+}
+
 ONLY_TORCH = {"--device": "cpu", "--dtype": "float32"}
 
 
@@ -219,5 +232,8 @@ def test_every_option_of_the_help_works(attn, command, bert_folder, tmp_path: Pa
             ran = attn(*command, *arguments, option, ONLY_TORCH[option])
             assert (ran.code, ran.err.count("only for --engine torch")) == (2, 1), option
             continue
-        ran = attn(*command, *arguments, option, *([] if value is None else [value]))
+        values = [] if value is None else [value]
+        if command == ["heads"]:
+            values = HEADS.get(option, values)
+        ran = attn(*command, *arguments, option, *values)
         assert ran.code == 0, (option, ran.err)

@@ -9,7 +9,7 @@ import pytest
 
 def test_every_name_it_lists_prints_a_schema_of_that_name(attn) -> None:
     names = attn("schema").out.splitlines()
-    assert {"compare", "explain", "inspect", "models.info", "tokens"} <= set(names)
+    assert {"compare", "explain", "heads", "inspect", "models.info", "tokens"} <= set(names)
     assert names == sorted(names)
     for name in names:
         text = attn("schema", name).out
@@ -25,4 +25,4 @@ def test_command_of_two_words_may_be_typed_with_a_space(attn) -> None:
 def test_unknown_name_lists_the_known_ones(attn, name: str) -> None:
     ran = attn("schema", name)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "compare, explain, " in ran.err
+    assert "compare, explain, heads, inspect, models.info" in ran.err

@@ -90,6 +90,63 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
         "inspect",
         lambda: api.inspect("i like jam", _model("random:d_model=8,heads=2,causal=true"), head=1),
     ),
+    "heads": ("heads", lambda: api.heads(JAM, _model("minilm"), probe=True)),
+    "heads sorted": (
+        "heads",
+        lambda: api.heads(
+            JAM, _model("minilm"), layer="0-1", sort="previous", top=5, grid="sink", line=2
+        ),
+    ),
+    "one head": ("heads", lambda: api.heads(JAM, _model("minilm"), head="0.2")),
+    "linked heads": ("heads", lambda: api.heads(JAM, _model("minilm"), from_="jam", to="traffic")),
+    "linked pieces": (
+        "heads",
+        lambda: api.heads(
+            "A zebrafish likes jam",
+            _model("minilm"),
+            from_="zebrafish",
+            to="jam",
+            by="contribution",
+            top=3,
+        ),
+    ),
+    "paired heads": ("heads", lambda: api.heads(JAM, _model("minilm"), pair=TOAST, layer="0-1")),
+    "contrasted heads": (
+        "heads",
+        lambda: api.heads(JAM, _model("minilm"), contrast="We were stuck in a jam jar"),
+    ),
+    "contrasted link": (
+        "heads",
+        lambda: api.heads(
+            JAM, _model("minilm"), contrast="We saw a jam", from_="jam", to="we", layer=3
+        ),
+    ),
+    "swapped heads": ("heads", lambda: api.heads(JAM, _model("minilm"), swap="we,they")),
+    "random heads": ("heads", lambda: api.heads("i like jam", _model("random:d_model=8,heads=2"))),
+    "random causal heads": (
+        "heads",
+        lambda: api.heads(
+            "jam is jam is jam is jam", _model("random:d_model=8,heads=2,causal=true"), probe=True
+        ),
+    ),
+    "random links": (
+        "heads",
+        lambda: api.heads("i like jam", _model("random:d_model=8,heads=2"), from_="jam", to="i"),
+    ),
+    "random contrast": (
+        "heads",
+        lambda: api.heads("i like jam", _model("random:d_model=8,heads=2"), contrast="i ate jam"),
+    ),
+    "cross heads": ("heads", lambda: api.heads(SOURCE, _seq2seq(), target=TARGET)),
+    "cross links": (
+        "heads",
+        lambda: api.heads(SOURCE, _seq2seq(), target=TARGET, from_="hund", to="dog"),
+    ),
+    "decoder heads": (
+        "heads",
+        lambda: api.heads(SOURCE, _seq2seq(), target=TARGET, attention="self"),
+    ),
+    "encoder swap": ("heads", lambda: api.heads(SOURCE, _seq2seq(), swap="dog,cat")),
     "encoder": ("inspect", lambda: api.inspect(SOURCE, _seq2seq(), head="0.1")),
     "cross": ("inspect", lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET)),
     "cross head": ("inspect", lambda: api.inspect(SOURCE, _seq2seq(), target=TARGET, head="1.0")),

@@ -35,7 +35,7 @@ def test_every_result_follows_the_schema_of_its_command(command_and_sample) -> N
     assert found == []
 
 
-@pytest.mark.parametrize("command", ["inspect", "tokens"])
+@pytest.mark.parametrize("command", ["heads", "inspect", "tokens"])
 def test_failed_line_follows_the_schema_of_its_command(command: str) -> None:
     assert validator(command).is_valid(Failure(command, 3, "not UTF-8").record())
     assert not validator(command).is_valid(Failure(command, None, "not UTF-8").record())

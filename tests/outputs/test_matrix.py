@@ -158,3 +158,21 @@ def test_colour_repeats_what_the_numbers_say_and_dims_specials(monkeypatch) -> N
     assert weakest
     assert "48;5;" in strongest[1]
     assert weakest[1] == "2"
+
+
+def test_labels_without_a_number_stand_alone_in_numbers_and_in_shades() -> None:
+    values = np.array([[0.25, 0.0, 0.7], [0.5, 0.1, 0.0]], np.float32)
+    rows, columns = [Label("L0"), Label("L10")], [Label("H0"), Label("H1"), Label("H2")]
+    matrix = Matrix(
+        "grid", "sink", "fraction", rows, columns, values, hint="-f csv", sides="layers, heads"
+    )
+    lines = [line.plain.rstrip() for line in draw_matrix(matrix, 40)]
+    assert lines == [
+        "sink · layers, heads",
+        "      H0  H1  H2",
+        "L0   .25 .00 .70",
+        "L10  .50 .10 .00",
+    ]
+    shaded = [line.plain.rstrip() for line in draw_matrix(matrix, 11)]
+    assert "    H0" in shaded
+    assert "L0  ▒▒  ██" in shaded
