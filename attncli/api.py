@@ -14,12 +14,13 @@ from attncli.selection import Attention, By, Reduce, Special, View, choose_heads
 if TYPE_CHECKING:
     from attncli.analyses.comparison import Comparison
     from attncli.analyses.inspection import Inspection
+    from attncli.analyses.prediction import Prediction
     from attncli.analyses.tokens import Tokens
 
 Names = str | int | Sequence[str | int]
 """Words or token indexes: one, or several."""
 
-__all__ = ["Model", "compare", "inspect", "load", "tokens"]
+__all__ = ["Model", "compare", "inspect", "load", "predict", "tokens"]
 
 
 def inspect(
@@ -123,6 +124,47 @@ def compare(
     heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads)
     encoded = [loaded.encode(text, literal_specials=literal_specials) for text in texts]
     return compare_texts(loaded, encoded, heads, View(by=by), word=word, to=_names(to))
+
+
+def predict(
+    text: str,
+    model: Model | str | None = None,
+    *,
+    target: str | None = None,
+    top: int = 10,
+    lens: bool = False,
+    layer: str | int | None = None,
+    literal_specials: bool = False,
+    line: int | None = None,
+) -> Prediction:
+    """Return the next token's candidates, or those of each mask, with probabilities.
+
+    Args:
+        text: one text, as typed; of an encoder with each word to fill written as its mask.
+        model: a loaded model, a name or path, or None for the default (which has no output head).
+        target: of an encoder-decoder, what the decoder has said so far; None for nothing.
+        top: number of candidates.
+        lens: also what each layer would have said.
+        layer: layers that the lens shows, as for `inspect`; None for all, and the embedding.
+        literal_specials: read control strings in the text as plain characters.
+        line: line of a file the text came from, for the record.
+
+    Raises:
+        AttnError: the model cannot be read or has no output head, the text is not taken or has no
+            mask, or a choice does not fit.
+    """
+    from attncli.analyses.predict import predict_text
+
+    return predict_text(
+        _loaded(model),
+        text,
+        target=target,
+        top=top,
+        lens=lens,
+        layer=_text(layer),
+        literal_specials=literal_specials,
+        line=line,
+    )
 
 
 def tokens(

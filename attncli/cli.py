@@ -13,6 +13,7 @@ from attncli import __version__
 from attncli.commands import models
 from attncli.commands.compare import compare
 from attncli.commands.inspect import inspect
+from attncli.commands.predict import predict
 from attncli.commands.schema import schema
 from attncli.commands.tokens import tokens
 from attncli.errors import AttnError
@@ -49,6 +50,11 @@ app.command(
     epilog='\b\nExample:\n  attn compare "Stuck in a traffic jam" "Toast with strawberry jam" \\\n'
     "      --word jam --to traffic --to food",
 )(compare)
+app.command(
+    "predict",
+    epilog='\b\nExample:\n  attn predict -m smollm2 "The student did not answer the"'
+    '\n  attn predict -m bert-base-uncased "The cat sat on the [MASK]." --lens',
+)(predict)
 app.command("tokens", epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
 app.command("schema", epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)
 app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")

@@ -279,8 +279,15 @@ def _scaled(stack: StackSpec, x: Array) -> Array:
     return x if stack.residual_scale == 1.0 else x * np.float32(stack.residual_scale)
 
 
+def final_norm(
+    stack: StackSpec, params: Params, x: Float[Array, "row d_model"], prefix: str = ""
+) -> Float[Array, "row d_model"]:
+    """Apply the norm after the last block, where a model has one; else return x."""
+    return _norm(stack, params, f"{prefix}final_norm", x)
+
+
 def _final(stack: _Stack, x: Array) -> Array:
-    return _norm(stack.spec, stack.params, f"{stack.prefix}final_norm", x)
+    return final_norm(stack.spec, stack.params, x, stack.prefix)
 
 
 def _show(stack: _Stack, index: int, x: Array) -> None:

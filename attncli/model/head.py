@@ -39,6 +39,17 @@ class Scores:
     ranks: Int[Array, " row"] | None = None
     """1 for the largest logit, of the token that was asked for."""
 
+    def part(self, rows: slice) -> Scores:
+        """Return those of some states."""
+        return Scores(
+            self.ids[rows],
+            self.logits[rows],
+            self.log_sum[rows],
+            self.entropy[rows],
+            None if self.wanted is None else self.wanted[rows],
+            None if self.ranks is None else self.ranks[rows],
+        )
+
     @property
     def probabilities(self) -> Float[Array, "row top"]:
         """Softmax over all rows of the table, padded ones included, of the largest logits."""

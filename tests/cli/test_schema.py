@@ -9,7 +9,15 @@ import pytest
 
 def test_every_name_it_lists_prints_a_schema_of_that_name(attn) -> None:
     names = attn("schema").out.splitlines()
-    assert names == ["compare", "inspect", "models.info", "models.list", "models.verify", "tokens"]
+    assert names == [
+        "compare",
+        "inspect",
+        "models.info",
+        "models.list",
+        "models.verify",
+        "predict",
+        "tokens",
+    ]
     for name in names:
         text = attn("schema", name).out
         assert f'"attn.{name}/1"' in text
