@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from attncli.analyses.head_links import HeadLinks
     from attncli.analyses.head_survey import HeadSurvey
     from attncli.analyses.inspection import Inspection
+    from attncli.analyses.prediction import Prediction
     from attncli.analyses.tokens import Tokens
 
 Names = str | int | Sequence[str | int]
 """Words or token indexes: one, or several."""
 
-__all__ = ["Model", "compare", "explain", "heads", "inspect", "load", "tokens"]
+__all__ = ["Model", "compare", "explain", "heads", "inspect", "load", "predict", "tokens"]
 
 
 def inspect(
@@ -289,6 +290,50 @@ def heads(
         literal_specials=literal_specials,
     )
     return answer(loaded, text, request, line)
+
+
+def predict(
+    text: str,
+    model: Model | str | None = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    top: int = 10,
+    lens: bool = False,
+    layer: str | int | None = None,
+    literal_specials: bool = False,
+    line: int | None = None,
+) -> Prediction:
+    """Return the next token's candidates, or those of each mask, with probabilities.
+
+    Args:
+        text: one text, as typed; of an encoder with each word to fill written as its mask.
+        model: a loaded model, a name or path, or None for the default (which has no output head).
+        pair: second text, for encoders.
+        target: of an encoder-decoder, what the decoder has said so far; None for nothing.
+        top: number of candidates.
+        lens: also what each layer would have said.
+        layer: layers that the lens shows, as for `inspect`; None for all, and the embedding.
+        literal_specials: read control strings in the text as plain characters.
+        line: line of a file the text came from, for the record.
+
+    Raises:
+        AttnError: the model cannot be read or has no output head, the text is not taken or has no
+            mask, or a choice does not fit.
+    """
+    from attncli.analyses.predict import predict_text
+
+    return predict_text(
+        _loaded(model),
+        text,
+        pair=pair,
+        target=target,
+        top=top,
+        lens=lens,
+        layer=_text(layer),
+        literal_specials=literal_specials,
+        line=line,
+    )
 
 
 def tokens(

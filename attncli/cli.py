@@ -15,6 +15,7 @@ from attncli.commands.compare import compare
 from attncli.commands.explain import explain
 from attncli.commands.heads import heads
 from attncli.commands.inspect import inspect
+from attncli.commands.predict import predict
 from attncli.commands.schema import schema
 from attncli.commands.tokens import tokens
 from attncli.errors import AttnError
@@ -77,6 +78,11 @@ app.command(
     '\n  attn heads "The dog ate because it was hungry" --from it --to dog'
     '\n  attn heads "The doctor said he was late" --swap he,she',
 )(heads)
+app.command(
+    "predict",
+    epilog='\b\nExample:\n  attn predict -m smollm2 "The student did not answer the"'
+    '\n  attn predict -m bert-base-uncased "The cat sat on the [MASK]." --lens',
+)(predict)
 app.command("tokens", epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
 app.command("schema", epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)
 app.add_typer(models.app, name="models", epilog="\b\nExample:\n  attn models info minilm")

@@ -78,6 +78,31 @@ def quoted(label: str) -> str:
     return label if speaks else f"'{label}'"
 
 
+def vocabulary_label(id_: int, piece: str | None, surface: str | None, *, special: bool) -> str:
+    """Return how tables show a token of the vocabulary: spaces that it brings as "␣".
+
+    Args:
+        id_: shown as #ID where the vocabulary has no such token (a padded row of the table).
+        piece: the token as the vocabulary spells it.
+        surface: what it adds to a text; None for parts of a character.
+        special: it is a control token.
+    """
+    if piece is None:
+        return f"#{id_}"
+    if special:
+        return display(piece)
+    if surface is None:
+        return display(piece) if piece.isascii() else _as_bytes(piece) or display(piece)
+    if not surface or piece.startswith("##"):
+        return display(piece)
+    marked = piece[0] in "\u0120\u2581 "
+    shown = surface if marked or not surface.strip() else surface.lstrip(" ")
+    core = shown.strip(" ")
+    before = len(shown) - len(shown.lstrip(" "))
+    after = len(shown) - before - len(core) if core else 0
+    return "\u2423" * before + display(core) + "\u2423" * after
+
+
 def labels(tokens: tuple[Token, ...]) -> list[str]:
     """Return the labels of all tokens of a text."""
     before = (None, *tokens[:-1])

@@ -110,6 +110,9 @@ class TextTokenizer:
         added = tokenizer.get_added_tokens_decoder()
         self._special_ids = {i for i, token in added.items() if token.special}
         self._unknown_id = _unknown_id(tokenizer)
+        masks = {token.content for token in added.values() if token.special and _is_mask(token)}
+        self.mask: str | None = min(masks) if len(masks) == 1 else None
+        """The token that a model with a head for it fills; None: there is none."""
         normalizer = tokenizer.normalizer
         self.lowercases = normalizer is not None and normalizer.normalize_str("A") == "a"
 
@@ -160,6 +163,22 @@ class TextTokenizer:
         return (
             id_ not in self._special_ids and id_ != self._unknown_id and self.piece(id_) is not None
         )
+
+    def is_special(self, id_: int) -> bool:
+        """Tell whether a token is a control token such as [CLS]."""
+        return id_ in self._special_ids
+
+    def surface(self, id_: int) -> str | None:
+        """Return what a token adds to a text before it, a leading space included.
+
+        None for an id without a token, and for one that is a part of a character.
+        """
+        if self.piece(id_) is None:
+            return None
+        # decoders drop the space before the first token, so that it is found before a second one
+        once, twice = (self._tokenizer.decode([id_] * n, skip_special_tokens=False) for n in (1, 2))
+        added = twice[len(once) :] if twice.startswith(once) else once
+        return None if "\ufffd" in added else added
 
     def encode(
         self, text: str, pair: str | None = None, *, literal_specials: bool = False
@@ -268,6 +287,11 @@ class TextTokenizer:
         if unknown:
             notes.append(f"not in the vocabulary: {', '.join(dict.fromkeys(unknown))}")
         return tuple(notes)
+
+
+def _is_mask(token: Any) -> bool:
+    """Tell [MASK] and <mask>, as all vocabularies spell it, from other control tokens."""
+    return str(token.content).strip("[<|>]").lower() == "mask"
 
 
 def _word_at(words: Sequence[Word], starts: Sequence[int], core: int, end: int) -> int | None:

@@ -1,9 +1,9 @@
 """Forward passes in one process, where weights are loaded already.
 
-Each job is a worker: `python -m benchmarks.passes JOB RUNS MODELS [attn|reference]` in a python that
-has torch and transformers. Both engines run in turn on the same ids with the same number of
-threads, after their results were checked to be equal; peak memory comes from two more processes
-that each run one engine alone.
+Each job is a worker: `python -m benchmarks.passes JOB RUNS MODELS both` (or attn, or reference) in
+a python that has torch and transformers. Both engines run in turn on the same ids with the same
+number of threads, after their results were checked to be equal; peak memory comes from two more
+processes that each run one engine alone.
 """
 
 from __future__ import annotations

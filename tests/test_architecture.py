@@ -123,7 +123,7 @@ def test_module_is_short_finished_and_does_not_print(path: Path) -> None:
 
 def test_every_family_module_is_registered_and_offers_what_a_family_must() -> None:
     files = {path.stem for path in (PACKAGE / "model" / "families").glob("*.py")}
-    shared = {"__init__", "names", "rotary", "windows", "experts", "seq2seq", "alibi"}
+    shared = {"__init__", "names", "rotary", "windows", "experts", "seq2seq", "alibi", "heads"}
     assert files - shared == set(REGISTRY.values())
     for model_type in REGISTRY:
         assert isinstance(find_family(model_type), Family)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attncli.display import display, labels, piece_label
+from attncli.display import display, labels, piece_label, vocabulary_label
 from attncli.model.load import Model
 from tests.toys import byte_level, metaspace
 
@@ -103,3 +103,32 @@ def test_lone_space_mark_is_visible() -> None:
 )
 def test_token_of_the_vocabulary_is_readable(piece: str, spells_bytes: bool, shown: str) -> None:
     assert piece_label(piece, spells_bytes=spells_bytes) == shown
+
+
+@pytest.mark.parametrize(
+    ("piece", "surface", "special", "shown"),
+    [
+        ("\u0120jam", " jam", False, "␣jam"),
+        ("\u2581jam", " jam", False, "␣jam"),
+        ("jam", "jam", False, "jam"),
+        # a vocabulary of words or of WordPiece marks no spaces
+        ("jam", " jam", False, "jam"),
+        ("##s", "s", False, "##s"),
+        ("\u010a", "\n", False, "⏎"),
+        ("\u0120", " ", False, "␣"),
+        ("\u2581\u2581", "  ", False, "␣␣"),
+        ("\u2581a\u2581", " a ", False, "␣a␣"),
+        # parts of a character, in either spelling
+        ("\u00f0\u0141", None, False, "<0xF0><0x9F>"),
+        ("<0xF0>", None, False, "<0xF0>"),
+        ("[unused1]", "[unused1]", False, "[unused1]"),
+        ("</s>", " </s>", True, "</s>"),
+        ("a\x1b[31m", "a\x1b[31m", False, "a\\x1b[31m"),
+        ("x", "", False, "x"),
+        (None, None, False, "#7"),
+    ],
+)
+def test_token_of_the_vocabulary_shows_the_space_it_brings(
+    piece: str | None, surface: str | None, special: bool, shown: str
+) -> None:
+    assert vocabulary_label(7, piece, surface, special=special) == shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE, WordLevel
 
 from attncli.errors import InputProblem, ModelProblem
@@ -196,3 +196,36 @@ def test_vocabularies_that_spell_bytes_are_told_from_others(minilm: Model) -> No
     assert not metaspace("\u2581a").spells_bytes()
     # a vocabulary that has neither the letter nor an unknown token
     assert not TextTokenizer(Tokenizer(WordLevel({"jam": 0}, unk_token="none"))).spells_bytes()
+
+
+def decoding(tokenizer: Tokenizer, decoder: decoders.Decoder) -> TextTokenizer:
+    tokenizer.decoder = decoder
+    return TextTokenizer(tokenizer)
+
+
+def test_surface_of_a_token_keeps_its_leading_space() -> None:
+    byte = BPE({"\u0120": 0, "a": 1, "\u0120a": 2, "\u00f0": 3}, [("\u0120", "a")])
+    found = decoding(Tokenizer(byte), decoders.ByteLevel())
+    assert [found.surface(i) for i in range(5)] == [" ", "a", " a", None, None]
+    pieces = Tokenizer(WordLevel({"\u2581a": 0, "b": 1}, unk_token="b"))
+    found = decoding(pieces, decoders.Metaspace())
+    assert [found.surface(i) for i in range(2)] == [" a", "b"]
+    words = Tokenizer(WordLevel({"a": 0, "##b": 1, ".": 2}, unk_token="a"))
+    found = decoding(words, decoders.WordPiece())
+    assert [found.surface(i) for i in range(3)] == [" a", "b", "."]
+
+
+@pytest.mark.parametrize(
+    ("specials", "mask"),
+    [
+        (["[CLS]", "[MASK]"], "[MASK]"),
+        (["<s>", "<mask>"], "<mask>"),
+        (["<|mask|>"], "<|mask|>"),
+        (["[CLS]", "[MASKED]"], None),
+        (["[MASK]", "<mask>"], None),
+    ],
+)
+def test_mask_is_found_among_control_tokens(specials: list[str], mask: str | None) -> None:
+    tokenizer = Tokenizer(WordLevel({"mask": 0}, unk_token="mask"))
+    tokenizer.add_special_tokens(specials)
+    assert TextTokenizer(tokenizer).mask == mask

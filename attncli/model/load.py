@@ -27,7 +27,7 @@ from attncli.model.stack import ENCODER
 from attncli.model.target import shift_right
 from attncli.results import ModelCard, count
 from attncli.selection import one_of
-from attncli.tokenize import Encoded, TextTokenizer
+from attncli.tokenize import Encoded, TextTokenizer, Token
 
 Array = np.ndarray
 
@@ -133,18 +133,21 @@ class Model:
             encoded = replace(encoded, notes=(*encoded.notes, WINDOW_NOTE))
         return self._checked(encoded, "text")
 
-    def encode_target(self, text: str, *, literal_specials: bool = False) -> Encoded:
+    def encode_target(
+        self, text: str, *, literal_specials: bool = False, whole: bool = False
+    ) -> Encoded:
         """Encode a target as the decoder of an encoder-decoder reads it: start token first.
+
+        Args:
+            text: the target.
+            literal_specials: read control strings in it as plain characters.
+            whole: read all of the text, as what follows it is asked for; else not its last token.
 
         Raises:
             InputProblem: as for `encode`.
             ModelProblem: nothing says how the decoder starts, or its vocabulary is not here.
         """
-        if self.spec.target_vocab_size is not None:
-            raise ModelProblem(
-                f"{self.place.path}: the decoder has a vocabulary of its own, and tokenizer.json "
-                "holds only the encoder's; without --target the encoder is shown."
-            )
+        self._check_target_vocabulary()
         if not text.strip():
             raise InputProblem("The target is empty; give the text that the decoder reads.")
         encoded = self.tokenizer.encode(text, literal_specials=literal_specials)
@@ -152,16 +155,43 @@ class Model:
         if start == "last":
             start = encoded.ids[-1]
             notes.append(f"starts with {encoded.tokens[-1].token}, as tokenizer.json ends a text")
+        start, piece = self._start_piece(start)
+        if (self.place.path / "target.spm").exists():
+            notes.append("cut by tokenizer.json; the model's target.spm is not read")
+        encoded = shift_right(replace(encoded, notes=tuple(notes)), start, piece, whole=whole)
+        return self._checked(encoded, "target")
+
+    def empty_target(self) -> Encoded:
+        """Return what the decoder of an encoder-decoder reads before the first target token.
+
+        Raises:
+            ModelProblem: nothing but a target text says how the decoder starts, or its vocabulary
+                is not here.
+        """
+        self._check_target_vocabulary()
+        if self.spec.decoder_start == "last":
+            raise ModelProblem(
+                f"{self.place.path}: the decoder starts with the code of the target's language, "
+                "which config.json does not name; give the beginning of a target with --target."
+            )
+        start, piece = self._start_piece(self.spec.decoder_start)
+        return Encoded("", (Token(0, start, piece, "", 0, 0, special=True, word=None),), ())
+
+    def _check_target_vocabulary(self) -> None:
+        if self.spec.target_vocab_size is not None:
+            raise ModelProblem(
+                f"{self.place.path}: the decoder has a vocabulary of its own, and tokenizer.json "
+                "holds only the encoder's; the encoder alone can be shown (attn inspect)."
+            )
+
+    def _start_piece(self, start: int | None) -> tuple[int, str]:
         piece = None if start is None else self.tokenizer.piece(start)
         if start is None or piece is None:
             raise ModelProblem(
                 f"{self.place.path}: decoder_start_token_id is {start}, expected a token of the "
                 "vocabulary: how the decoder starts is not known."
             )
-        if (self.place.path / "target.spm").exists():
-            notes.append("cut by tokenizer.json; the model's target.spm is not read")
-        encoded = shift_right(replace(encoded, notes=tuple(notes)), start, piece)
-        return self._checked(encoded, "target")
+        return start, piece
 
     def _refuse_pair(self) -> None:
         """Stop where two texts are nothing that the model knows, or nobody says how it does."""

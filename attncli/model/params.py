@@ -16,6 +16,7 @@ import numpy as np
 from attncli._shapes import Float, Int
 from attncli.checkpoints.store import FLOAT_TYPES, TensorStore
 from attncli.errors import ModelProblem, listing
+from attncli.model.spec import HeadSpec
 
 Array = np.ndarray
 Shape = tuple[int, ...]
@@ -49,6 +50,18 @@ class Source:
         return self.shape if self.rows is None else (self.rows[1] - self.rows[0], *self.shape[1:])
 
 
+@dataclass(frozen=True, slots=True)
+class HeadSources:
+    """A model's output head: what it computes, and where its parameters stand."""
+
+    spec: HeadSpec
+    sources: Mapping[str, Source]
+    """Canonical names `head.dense`, `head.norm`, `head.token.weight`, `head.bias`; without
+    `head.token.weight` the embedding is the table."""
+    owns: Callable[[str], bool]
+    """Tells which tensors of a file belong to the head, so that none of them is left unused."""
+
+
 @dataclass(slots=True)
 class Params:
     """Lazy parameters of one model."""
@@ -57,6 +70,8 @@ class Params:
     sources: Mapping[str, Source]
     keep: bool = False
     """Keep what was read, for runs over many texts; otherwise each layer is read and dropped."""
+    find_head: Callable[[], tuple[HeadSpec, Params] | None] = lambda: None
+    """Bind the output head, when something asks for it; None: the file has none."""
     _kept: dict[str, Array] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:

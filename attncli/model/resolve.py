@@ -15,7 +15,7 @@ from attncli.model.families import REGISTRY, Family, find_family
 from attncli.model.locate.place import INDEX, WEIGHTS
 from attncli.model.params import Params, Source, bind
 from attncli.model.quantised import refuse_quantised
-from attncli.model.spec import ModelSpec
+from attncli.model.spec import HeadSpec, ModelSpec
 
 HEAD = "lm_head.weight"
 _PICKLES = ("pytorch_model.bin", "*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -40,7 +40,26 @@ def resolve(
     if adapt is not None:
         spec = adapt(spec)
     sources = family.sources(spec, store.tensors.keys(), config)
-    return spec, bind(store, _with_tied_head(sources, store, config), family.ignored)
+    params = bind(store, _with_tied_head(sources, store, config), family.ignored)
+    params.find_head = lambda: _bind_head(family, spec, params, config)
+    return spec, params
+
+
+def _bind_head(
+    family: Family, spec: ModelSpec, params: Params, config: ConfigReader
+) -> tuple[HeadSpec, Params] | None:
+    """Find the parameters of the output head, or None when the checkpoint has none.
+
+    Raises:
+        ModelProblem: a part of it is missing, has another shape, or is used by nobody.
+    """
+    store = params.store
+    found = family.head(spec, store.tensors.keys(), config)
+    if found is None:
+        return None
+    sources = dict(found.sources)
+    sources.setdefault("head.token.weight", params.sources["embed.token"])
+    return found.spec, bind(store, sources, lambda name: not found.owns(name))
 
 
 def _with_tied_head(

@@ -228,3 +228,21 @@ class ModelSpec:
     def reader(self) -> StackSpec:
         """The stack that reads the user's text: the encoder of two, or the only one."""
         return self.stack if self.encoder is None else self.encoder
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSpec:
+    """How a state becomes logits: norm(activation(x W + b)) Eᵀ + bias, scaled, then capped.
+
+    The first part is there when its tensors are (`head.dense`, `head.norm`), the last bias likewise
+    (`head.bias`). E is `head.token`, [token, width]: a table of the head's own, or the embedding.
+    """
+
+    activation: str | None = None
+    """Between the dense map and its norm (heads that fill masks); None: none."""
+    eps: float = 1e-12
+    """Added to the variance inside the head's norm, a layer norm."""
+    scale: float = 1.0
+    """Factor on the logits (T5 with a tied table, Granite)."""
+    softcap: float | None = None
+    """logits become softcap · tanh(logits / softcap) (Gemma 2)."""

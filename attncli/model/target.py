@@ -12,16 +12,23 @@ from dataclasses import replace
 from attncli.tokenize import Encoded, Token
 
 
-def shift_right(target: Encoded, start: int, piece: str) -> Encoded:
+def shift_right(target: Encoded, start: int, piece: str, *, whole: bool = False) -> Encoded:
     """Return a target as its decoder reads it.
 
     Args:
         target: the encoded target, with the special tokens of its tokenizer.
         start: id of the token that stands first.
         piece: that token as the vocabulary spells it.
+        whole: read all of the text, without what the tokenizer puts at its end: what follows is
+            then the token after the text.
     """
+    read = target.tokens[:-1]
+    if whole:
+        read = target.tokens
+        while read and read[-1].added:
+            read = read[:-1]
     first = Token(0, start, piece, "", 0, 0, special=True, word=None, part=None)
-    moved = [replace(token, index=token.index + 1) for token in target.tokens[:-1]]
+    moved = [replace(token, index=token.index + 1) for token in read]
     kept = sorted({token.word for token in moved if token.word is not None})
     number = {old: new for new, old in enumerate(kept)}
     renumbered = [
@@ -29,7 +36,7 @@ def shift_right(target: Encoded, start: int, piece: str) -> Encoded:
     ]
     last = target.tokens[-1]
     notes = list(target.notes)
-    if not last.special:
+    if not last.special and not whole:
         notes.append(f"the decoder never reads the last token, here {last.text!r}")
     return replace(
         target,

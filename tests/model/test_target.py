@@ -88,3 +88,23 @@ def test_piece_model_for_targets_that_is_not_read_is_told(tmp_path: Path) -> Non
     assert not any("target.spm" in note for note in model.encode_target(TARGET).notes)
     (tmp_path / "target.spm").write_bytes(b"")
     assert any("target.spm" in note for note in model.encode_target(TARGET).notes)
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("$A </s>", ["<pad>", "der", "hund"]),
+        ("$A </s> en_XX", ["<pad>", "der", "hund"]),
+        ("en_XX $A </s>", ["<pad>", "en_XX", "der", "hund"]),
+        ("$A", ["<pad>", "der", "hund"]),
+    ],
+)
+def test_whole_target_is_read_without_what_the_tokenizer_puts_at_its_end(
+    template: str, expected: list[str]
+) -> None:
+    encoded = TextTokenizer(tokenizer(template)).encode("der hund")
+    shifted = shift_right(encoded, 0, "<pad>", whole=True)
+    assert [token.token for token in shifted.tokens] == expected
+    assert [token.index for token in shifted.tokens] == list(range(len(expected)))
+    assert [word.text for word in shifted.words] == ["der", "hund"]
+    assert shifted.notes == ()

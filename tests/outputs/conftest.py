@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from attncli.analyses.model_list import list_models
 from attncli.analyses.models import describe_model
 from attncli.model.load import load
 from tests.outputs.streams import Stream
+from tests.predictors import CONTINUED, MASKED, continuer, filler, translator
 from tests.seq2seq import SOURCE, TARGET, seq2seq
 
 JAM = "We were stuck in a traffic jam, unbelievable"
@@ -33,6 +35,13 @@ def _seq2seq() -> Any:
     folder = TemporaryDirectory(prefix="attn-test-")
     atexit.register(folder.cleanup)
     return seq2seq(Path(folder.name))
+
+
+@cache
+def _predictor(make: Callable[[Path], Any], *, random: bool = False) -> Any:
+    folder = TemporaryDirectory(prefix="attn-test-")
+    atexit.register(folder.cleanup)
+    return replace(make(Path(folder.name)), random=random)
 
 
 SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -222,6 +231,21 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
             word="jam",
             neighbours=2,
         ),
+    ),
+    "next token": ("predict", lambda: api.predict(CONTINUED, _predictor(continuer), line=2)),
+    "next token lens": (
+        "predict",
+        lambda: api.predict(CONTINUED, _predictor(continuer), lens=True, layer=1),
+    ),
+    "masks": ("predict", lambda: api.predict(MASKED, _predictor(filler), lens=True, top=3)),
+    "next of target": (
+        "predict",
+        lambda: api.predict(SOURCE, _predictor(translator), target=TARGET, lens=True),
+    ),
+    "first of target": ("predict", lambda: api.predict(SOURCE, _predictor(translator))),
+    "random prediction": (
+        "predict",
+        lambda: api.predict(CONTINUED, _predictor(continuer, random=True), lens=True),
     ),
     "tokens": ("tokens", lambda: api.tokens(f"{JAM} [SEP]", _model("minilm"), line=1)),
     "random tokens": ("tokens", lambda: api.tokens("i like", _model("random:d_model=8,heads=2"))),

@@ -56,3 +56,16 @@ def test_it_means_the_question() -> None:
     )
     assert row["question"] == pytest.approx(0.39, abs=0.01)
     assert row["student"] == pytest.approx(0.11, abs=0.01)
+
+
+def test_small_model_continues_the_sentence() -> None:
+    found = api.predict(SENTENCE, str(gguf_file("smollm2")), top=3)
+    assert [c.text for c in found.places[0].candidates] == [" for", ".", ","]
+    shares = [c.probability for c in found.places[0].candidates]
+    assert shares == pytest.approx([0.316, 0.314, 0.129], abs=0.005)
+
+
+def test_vocabulary_of_a_quarter_million_is_read_in_parts() -> None:
+    found = api.predict("The capital of France is", str(gguf_file("gemma3")), top=5)
+    assert found.vocabulary == 262_144
+    assert " Paris" in [c.text for c in found.places[0].candidates]

@@ -4,7 +4,8 @@ A family module offers
 
 * `read_spec(config) -> ModelSpec`: every key of the configuration that changes the numbers;
 * `sources(spec, tensors, config) -> {canonical name: Source}`: where each parameter stands;
-* `ignored(name) -> bool`: tensors that are knowingly left unused.
+* `head(spec, tensors, config) -> HeadSources | None`: the output head, if the checkpoint has one;
+* `ignored(name) -> bool`: tensors that are knowingly left unused by everything but the head.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib import import_module
 from typing import Protocol, cast, runtime_checkable
 
 from attncli.model.config import ConfigReader
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 REGISTRY = {
@@ -91,6 +92,14 @@ class Family(Protocol):
 
         Whether a bias exists is read from the configuration where it says so, never guessed from
         the tensors: a missing one must be seen.
+        """
+
+    def head(
+        self, spec: ModelSpec, tensors: Collection[str], config: ConfigReader
+    ) -> HeadSources | None:
+        """Say what turns states into logits, and where its parameters stand; None: nothing does.
+
+        Only asked for when something predicts, so that no other command depends on it.
         """
 
     def ignored(self, name: str) -> bool:

@@ -20,11 +20,11 @@ from attncli.model.families.bert import (
     block_sources,
     embedding_sources,
     find_prefix,
-    old_norm_names,
     read_bert_like,
 )
-from attncli.model.families.names import linear
-from attncli.model.params import Source
+from attncli.model.families.heads import mask_head
+from attncli.model.families.names import linear, old_norm_names
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 _BLOCK = BlockNames(
@@ -76,6 +76,22 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     mapping = f"{prefix}encoder.embedding_hidden_mapping_in"
     found |= linear("embed_proj", mapping, width, d_model)
     return old_norm_names(found | block_sources(spec, prefix, _BLOCK, block), tensors)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the head that fills masks, where a file holds one."""
+    return mask_head(
+        spec,
+        tensors,
+        config,
+        prefix=r"predictions\.",
+        dense="predictions.dense",
+        norm_name="predictions.LayerNorm",
+        table="predictions.decoder",
+        biases=("predictions.decoder.bias", "predictions.bias"),
+        activation=spec.stack.activation,
+        width=config.count("embedding_size", 128),
+    )
 
 
 def ignored(name: str) -> bool:

@@ -12,11 +12,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+import numpy as np
+
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm
-from attncli.model.families.seq2seq import STACKS, find_embedding, read_start
+from attncli.model.families.seq2seq import (
+    STACKS,
+    find_embedding,
+    read_start,
+    with_shared_table,
+)
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 OFFSET = 2
@@ -155,6 +163,20 @@ def _block(stack: StackSpec, canonical: str, tensor: str, *, norm_first: bool) -
     found |= linear(f"{canonical}.ffn.up", f"{tensor}.fc1", d_model, stack.d_ff)
     found |= linear(f"{canonical}.ffn.down", f"{tensor}.fc2", stack.d_ff, d_model)
     return found | norm(f"{canonical}.ffn_{slot}", f"{tensor}.final_layer_norm", d_model)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits, and the bias that is added to them, where a file has it.
+
+    A vocabulary of the decoder's own is tied to the decoder's table (Marian).
+    """
+    found = lm_head(spec, tensors, config, tied=True)
+    if found is None:
+        return None
+    rows = spec.target_vocab_size or spec.vocab_size
+    bias = Source("final_logits_bias", (1, rows), np.ravel, optional=True)
+    found = HeadSources(found.spec, {**found.sources, "head.bias": bias}, found.owns)
+    return found if spec.target_vocab_size else with_shared_table(found, spec, tensors)
 
 
 def ignored(name: str) -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from attncli.model.config import MAX_LAYERS, ConfigReader
-from attncli.model.families.names import linear, norm
+from attncli.model.families.heads import mask_head
+from attncli.model.families.names import linear, norm, old_norm_names
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 _HEADS = re.compile(
@@ -151,16 +152,19 @@ def block_sources(
     return found
 
 
-def old_norm_names(sources: dict[str, Source], tensors: Collection[str]) -> dict[str, Source]:
-    """Spell norms as checkpoints from before 2019 do where this one does: gamma and beta."""
-    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-    found = dict(sources)
-    for name, source in sources.items():
-        for new_end, old_end in old.items():
-            renamed = source.tensor.removesuffix(new_end) + old_end
-            if source.tensor.endswith(new_end) and renamed in tensors:
-                found[name] = replace(source, tensor=renamed)
-    return found
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the head that fills masks, where a file holds one."""
+    return mask_head(
+        spec,
+        tensors,
+        config,
+        prefix=r"cls\.predictions\.",
+        dense="cls.predictions.transform.dense",
+        norm_name="cls.predictions.transform.LayerNorm",
+        table="cls.predictions.decoder",
+        biases=("cls.predictions.decoder.bias", "cls.predictions.bias"),
+        activation=spec.stack.activation,
+    )
 
 
 def ignored(name: str) -> bool:

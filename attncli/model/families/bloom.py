@@ -12,8 +12,9 @@ import re
 from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import fused_qkv, linear, norm, prefix_in
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.position import alibi_slopes
 from attncli.model.spec import AlibiSpec, LayerSpec, ModelSpec, StackSpec
 
@@ -82,6 +83,11 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= norm(f"{i}.attn_in", f"{layer}.input_layernorm", d_model)
         found |= norm(f"{i}.ffn_in", f"{layer}.post_attention_layernorm", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits: the embedding, unless a file holds another."""
+    return lm_head(spec, tensors, config, tied=True)
 
 
 def ignored(name: str) -> bool:

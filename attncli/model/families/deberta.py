@@ -24,11 +24,12 @@ from attncli.model.families.bert import (
     block_sources,
     embedding_sources,
     find_prefix,
-    old_norm_names,
     read_bert_like,
 )
-from attncli.model.families.names import linear
-from attncli.model.params import Source
+from attncli.model.families.bert import head as bert_head
+from attncli.model.families.heads import mask_head
+from attncli.model.families.names import linear, old_norm_names
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import DisentangledSpec, ModelSpec
 
 _HEADS = re.compile(
@@ -115,6 +116,24 @@ def disentangled_sources(
             f"{prefix}encoder.rel_embeddings.weight", (2 * position.span, spec.stack.d_model)
         )
     return found | block_sources(spec, prefix, names or BlockNames())
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the head that fills masks, in either of its two forms, where a file holds one."""
+    if any(name.startswith("cls.predictions.") for name in tensors):
+        return bert_head(spec, tensors, config)
+    # the newer form has no table of its own, whatever the configuration says
+    return mask_head(
+        spec,
+        tensors,
+        config,
+        prefix=r"lm_predictions\.",
+        dense="lm_predictions.lm_head.dense",
+        norm_name="lm_predictions.lm_head.LayerNorm",
+        table=None,
+        biases=("lm_predictions.lm_head.bias",),
+        activation=spec.stack.activation,
+    )
 
 
 def ignored(name: str) -> bool:

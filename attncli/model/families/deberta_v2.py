@@ -18,14 +18,14 @@ import numpy as np
 
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
-from attncli.model.families.bert import BlockNames, find_prefix, old_norm_names
-from attncli.model.families.deberta import disentangled_sources, ignored, read_disentangled
-from attncli.model.families.names import linear, norm
+from attncli.model.families.bert import BlockNames, find_prefix
+from attncli.model.families.deberta import disentangled_sources, head, ignored, read_disentangled
+from attncli.model.families.names import linear, norm, old_norm_names
 from attncli.model.ops import ACTIVATIONS
 from attncli.model.params import Source
 from attncli.model.spec import DisentangledSpec, ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 
 _BLOCK = BlockNames(
     q="attention.self.query_proj",

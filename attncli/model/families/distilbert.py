@@ -16,10 +16,11 @@ from attncli.model.families.bert import (
     block_sources,
     embedding_sources,
     find_prefix,
-    old_norm_names,
 )
+from attncli.model.families.heads import mask_head
+from attncli.model.families.names import old_norm_names
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 _BLOCK = BlockNames(
@@ -71,6 +72,21 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     prefix = find_prefix(tensors, "distilbert.")
     blocks = block_sources(spec, prefix, _BLOCK, "transformer.layer.{}".format)
     return old_norm_names(embedding_sources(spec, prefix, types=False) | blocks, tensors)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the head that fills masks, where a file holds one."""
+    return mask_head(
+        spec,
+        tensors,
+        config,
+        prefix=r"vocab_",
+        dense="vocab_transform",
+        norm_name="vocab_layer_norm",
+        table="vocab_projector",
+        biases=("vocab_projector.bias",),
+        activation=spec.stack.activation,
+    )
 
 
 def ignored(name: str) -> bool:

@@ -16,11 +16,11 @@ from attncli.model.families.bert import (
     block_sources,
     embedding_sources,
     find_prefix,
-    old_norm_names,
     read_bert_like,
 )
-from attncli.model.families.names import linear
-from attncli.model.params import Source
+from attncli.model.families.heads import mask_head
+from attncli.model.families.names import linear, old_norm_names
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 _HEADS = re.compile(
@@ -45,6 +45,22 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     if width != d_model:
         found |= linear("embed_proj", f"{prefix}embeddings_project", width, d_model)
     return old_norm_names(found | block_sources(spec, prefix, BlockNames()), tensors)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the head of a generator; a discriminator has none."""
+    return mask_head(
+        spec,
+        tensors,
+        config,
+        prefix=r"generator_",
+        dense="generator_predictions.dense",
+        norm_name="generator_predictions.LayerNorm",
+        table="generator_lm_head",
+        biases=("generator_lm_head.bias",),
+        activation="gelu",
+        width=config.count("embedding_size", 128),
+    )
 
 
 def ignored(name: str) -> bool:

@@ -21,10 +21,11 @@ from collections.abc import Collection
 
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import fused_qkv, linear, norm, prefix_in
 from attncli.model.families.rotary import read_rope
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.position import alibi_slopes
 from attncli.model.spec import AlibiSpec, LayerSpec, ModelSpec, StackSpec
 
@@ -127,6 +128,11 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         for slot, tensor in _norms(config).items():
             found |= norm(f"{i}.{slot}", f"{layer}.{tensor}", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits: the embedding, unless a file holds another."""
+    return lm_head(spec, tensors, config, tied=True)
 
 
 def ignored(name: str) -> bool:

@@ -7,14 +7,17 @@ use_bidirectional_attention, a hidden_activation that differs. Ignored tensors: 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.llama import SIZES as LLAMA_SIZES
 from attncli.model.families.llama import ignored, read_llama_like, sources, with_stack
+from attncli.model.params import HeadSources
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 TANH = "gelu_pytorch_tanh"
 SIZES = {
     **LLAMA_SIZES,
@@ -46,3 +49,8 @@ def read_spec(config: ConfigReader) -> ModelSpec:
 def scaled(spec: ModelSpec) -> ModelSpec:
     """Return the spec with what all Gemmas share: embeddings times sqrt(d_model), norms + 1."""
     return with_stack(replace(spec, embed_scale=spec.stack.d_model**0.5), norm_offset=1.0)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits: the embedding, unless a file holds another."""
+    return lm_head(spec, tensors, config, tied=True)

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from attncli.model.config import ConfigReader
 from attncli.model.families.gemma import SIZES as GEMMA_SIZES
 from attncli.model.families.gemma import TANH, scaled
+from attncli.model.families.heads import lm_head
 from attncli.model.families.llama import (
     ignored,
     llama_like_sources,
@@ -22,10 +23,10 @@ from attncli.model.families.llama import (
     with_stack,
 )
 from attncli.model.families.windows import layer_types, window_sizes
-from attncli.model.params import Source
-from attncli.model.spec import ModelSpec
+from attncli.model.params import HeadSources, Source
+from attncli.model.spec import HeadSpec, ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {
     **GEMMA_SIZES,
     "hidden_size": 2304,
@@ -36,6 +37,7 @@ SIZES = {
     "hidden_activation": TANH,
     "query_pre_attn_scalar": 256,
     "attn_logit_softcapping": 50.0,
+    "final_logit_softcapping": 30.0,
     "sliding_window": 4096,
     "attention_bias": False,
 }
@@ -72,3 +74,10 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     """Say where each parameter stands."""
     bias = config.flag("attention_bias")
     return llama_like_sources(spec, tensors, qkv_bias=bias, o_bias=bias, norms=NORMS)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits and caps them (final_logit_softcapping)."""
+    capped = config.has("final_logit_softcapping")
+    cap = config.number("final_logit_softcapping", above=0.0) if capped else None
+    return lm_head(spec, tensors, config, tied=True, head=HeadSpec(softcap=cap))

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families.gemma import scaled
-from attncli.model.families.gemma2 import NORMS
+from attncli.model.families.gemma2 import NORMS, head
 from attncli.model.families.gemma2 import SIZES as GEMMA2_SIZES
 from attncli.model.families.llama import (
     ignored,
@@ -30,12 +30,13 @@ from attncli.model.families.windows import FULL, SLIDING, layer_types, window_si
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec, RopeSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {
     **GEMMA2_SIZES,
     "vocab_size": 262_208,
     "max_position_embeddings": 131_072,
     "attn_logit_softcapping": None,
+    "final_logit_softcapping": None,
     "sliding_window_pattern": 6,
     "use_bidirectional_attention": False,
 }

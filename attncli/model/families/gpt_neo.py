@@ -13,9 +13,10 @@ from typing import Any
 
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm, prefix_in
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 _IGNORED = re.compile(
@@ -90,6 +91,11 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= norm(f"{i}.attn_in", f"{layer}.ln_1", d_model)
         found |= norm(f"{i}.ffn_in", f"{layer}.ln_2", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits: the embedding, unless a file holds another."""
+    return lm_head(spec, tensors, config, tied=True)
 
 
 def ignored(name: str) -> bool:

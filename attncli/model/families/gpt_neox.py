@@ -13,10 +13,11 @@ import re
 from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import fused_qkv, linear, norm, prefix_in
 from attncli.model.families.rotary import read_rope
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 _IGNORED = re.compile(
@@ -77,6 +78,11 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= norm(f"{i}.attn_in", f"{layer}.input_layernorm", d_model)
         found |= norm(f"{i}.ffn_in", f"{layer}.post_attention_layernorm", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits, under its older or newer name."""
+    return lm_head(spec, tensors, config, tied=False, names=("embed_out", "lm_head"))
 
 
 def ignored(name: str) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from attncli.model.config import ConfigReader
 from attncli.model.families.llama import SIZES as LLAMA_SIZES
 from attncli.model.families.llama import (
+    head,
     ignored,
     llama_like_sources,
     model_prefix,
@@ -30,7 +31,7 @@ from attncli.model.families.windows import layer_types, window_sizes
 from attncli.model.params import Source
 from attncli.model.spec import ClampedGate, ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 Array = np.ndarray
 SIZES = {
     **LLAMA_SIZES,

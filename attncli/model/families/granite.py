@@ -8,14 +8,17 @@ Ignored tensors: as Llama.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.llama import SIZES as LLAMA_SIZES
 from attncli.model.families.llama import ignored, read_llama_like, sources, with_stack
-from attncli.model.spec import ModelSpec
+from attncli.model.params import HeadSources
+from attncli.model.spec import HeadSpec, ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 
 
 def read_spec(config: ConfigReader) -> ModelSpec:
@@ -31,3 +34,9 @@ def read_spec(config: ConfigReader) -> ModelSpec:
         residual_scale=config.number("residual_multiplier", 1.0),
         scale=config.number("attention_multiplier", 1.0),
     )
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits and divides them (logits_scaling)."""
+    scale = 1.0 / config.number("logits_scaling", 1.0, above=0.0)
+    return lm_head(spec, tensors, config, tied=False, head=HeadSpec(scale=scale))

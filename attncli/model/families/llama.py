@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm
 from attncli.model.families.rotary import read_rope
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 _IGNORED = re.compile(r"(model\.)?(lm_head\.weight|layers\.\d+\.self_attn\.rotary_emb\.inv_freq)$")
@@ -190,6 +191,11 @@ def gated(
     found = linear(f"{name}.gate", f"{tensor}.gate_proj", d_model, d_ff, bias=bias)
     found |= linear(f"{name}.up", f"{tensor}.up_proj", d_model, d_ff, bias=bias)
     return found | linear(f"{name}.down", f"{tensor}.down_proj", d_ff, d_model, bias=bias)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits."""
+    return lm_head(spec, tensors, config, tied=False)
 
 
 def ignored(name: str) -> bool:

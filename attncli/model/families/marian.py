@@ -11,11 +11,17 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from attncli.model.config import ConfigReader
-from attncli.model.families.bart import bart_like_sources, expect_layout, ignored, read_bart_like
+from attncli.model.families.bart import (
+    bart_like_sources,
+    expect_layout,
+    head,
+    ignored,
+    read_bart_like,
+)
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 
 
 def read_spec(config: ConfigReader) -> ModelSpec:

@@ -15,13 +15,14 @@ from attncli.model.families.bart import (
     OFFSET,
     bart_like_sources,
     expect_layout,
+    head,
     ignored,
     read_bart_like,
 )
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 
 
 def read_spec(config: ConfigReader) -> ModelSpec:

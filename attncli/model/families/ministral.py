@@ -7,12 +7,12 @@ ignored: as Mistral. Without layer_types all layers have the window.
 from __future__ import annotations
 
 from attncli.model.config import ConfigReader
-from attncli.model.families.llama import ignored, read_llama_like, with_layers
+from attncli.model.families.llama import head, ignored, read_llama_like, with_layers
 from attncli.model.families.mistral import SIZES, sources
 from attncli.model.families.windows import layer_types, window_sizes
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 
 
 def read_spec(config: ConfigReader) -> ModelSpec:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from attncli.model.config import ConfigReader
 from attncli.model.families.experts import expert_sources
 from attncli.model.families.llama import (
+    head,
     ignored,
     llama_like_sources,
     model_prefix,
@@ -24,7 +25,7 @@ from attncli.model.families.names import linear
 from attncli.model.params import Source
 from attncli.model.spec import ExpertsSpec, ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {
     **MISTRAL_SIZES,
     "sliding_window": None,

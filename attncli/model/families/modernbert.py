@@ -17,10 +17,11 @@ from collections.abc import Collection
 from attncli.errors import ModelProblem, listing
 from attncli.model.config import MAX_LAYERS, ConfigReader
 from attncli.model.families.bert import find_prefix
+from attncli.model.families.heads import mask_head
 from attncli.model.families.names import linear, norm, transpose
 from attncli.model.families.rotary import read_rope
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, RopeSpec, StackSpec
 
 _GLOBAL, _LOCAL = "full_attention", "sliding_attention"
@@ -99,6 +100,30 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= _fused(inner, f"{layer}.mlp.Wi", d_model, d_ff, bias=mlp_bias)
         found |= linear(f"{i}.ffn.down", f"{layer}.mlp.Wo", d_ff, d_model, bias=mlp_bias)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the head that fills masks, where a file holds one."""
+    # a classifier has the dense part too, and no table
+    if any(name.startswith("classifier.") for name in tensors):
+        return None
+    biased = {
+        "dense": config.flag("classifier_bias", False),
+        "norm": config.flag("norm_bias", False),
+        "table": config.flag("decoder_bias", True),
+    }
+    return mask_head(
+        spec,
+        tensors,
+        config,
+        prefix=r"(head|decoder)\.",
+        dense="head.dense",
+        norm_name="head.norm",
+        table="decoder",
+        biases=("decoder.bias",),
+        activation=config.choice("classifier_activation", ACTIVATIONS, "gelu"),
+        plain=[part for part, bias in biased.items() if not bias],
+    )
 
 
 def ignored(name: str) -> bool:

@@ -17,13 +17,14 @@ from attncli.model.families.bert import (
     block_sources,
     embedding_sources,
     find_prefix,
-    old_norm_names,
     read_bert_like,
 )
-from attncli.model.families.roberta import after_padding
+from attncli.model.families.names import old_norm_names
+from attncli.model.families.roberta import after_padding, head
 from attncli.model.params import Source
 from attncli.model.spec import BucketSpec, ModelSpec
 
+__all__ = ["head", "ignored", "read_spec", "sources"]
 _BUCKETS = BucketSpec(n_buckets=32, max_distance=128)
 _PADDING = 1
 _BLOCK = BlockNames(

@@ -14,8 +14,9 @@ import re
 from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm, part, prefix_in
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.position import alibi_slopes
 from attncli.model.spec import AlibiSpec, LayerSpec, ModelSpec, StackSpec
 
@@ -101,6 +102,11 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= norm(f"{i}.attn_in", f"{layer}.norm_1", d_model, bias=False)
         found |= norm(f"{i}.ffn_in", f"{layer}.norm_2", d_model, bias=False)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits: the embedding, unless a file holds another."""
+    return lm_head(spec, tensors, config, tied=True)
 
 
 def ignored(name: str) -> bool:

@@ -10,12 +10,13 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from attncli.model.config import ConfigReader
-from attncli.model.families.seq2seq import read_start
+from attncli.model.families.heads import lm_head
+from attncli.model.families.seq2seq import read_start, with_shared_table
 from attncli.model.families.t5 import ignored, read_t5_like, t5_like_sources
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 FEED_FORWARD = "gated-gelu"
 
 
@@ -34,3 +35,8 @@ def is_gated(config: ConfigReader) -> bool:
     """Tell whether the feed-forward part has a gate."""
     named = config.has("feed_forward_proj")
     return (config.text("feed_forward_proj") if named else FEED_FORWARD).startswith("gated-")
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits; they are not scaled."""
+    return with_shared_table(lm_head(spec, tensors, config, tied=True), spec, tensors)

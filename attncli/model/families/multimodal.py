@@ -16,8 +16,9 @@ from dataclasses import replace
 from attncli.errors import ModelProblem, listing
 from attncli.model.config import ConfigReader
 from attncli.model.families import Family, find_family
+from attncli.model.families.heads import lm_head
 from attncli.model.families.llama import ignored as text_ignored
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 TEXT = {
@@ -31,6 +32,8 @@ TEXT = {
     "smolvlm": "llama",
 }
 """Whole models, and the family of their text part where text_config does not name it."""
+TIED = ("gemma3", "internvl", "mistral3")
+"""Whole models whose table is tied where the configuration does not say."""
 FAMILIES = ("gemma3_text", "llama", "mistral", "qwen2", "qwen3")
 """Text parts that are read."""
 PREFIXES = (
@@ -82,6 +85,16 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     inside = [name.removeprefix(prefix) for name in tensors if name.startswith(prefix)]
     found = _text_family(config).sources(spec, inside, config.inner("text_config"))
     return {name: replace(s, tensor=f"{prefix}{s.tensor}") for name, s in found.items()}
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits. The whole model's configuration says whether it is tied.
+
+    Of Gemma 3 the whole model does not cap its logits, whatever text_config says.
+    """
+    names = ("lm_head", "language_model.lm_head")
+    tied = config.text("model_type") in TIED
+    return lm_head(spec, tensors, config, tied=tied, names=names)
 
 
 def ignored(name: str) -> bool:

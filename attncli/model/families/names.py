@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +38,18 @@ def norm(name: str, tensor: str, width: int, *, bias: bool = True) -> dict[str, 
     found = {f"{name}.weight": Source(f"{tensor}.weight", (width,))}
     if bias:
         found[f"{name}.bias"] = Source(f"{tensor}.bias", (width,))
+    return found
+
+
+def old_norm_names(sources: dict[str, Source], tensors: Collection[str]) -> dict[str, Source]:
+    """Spell norms as checkpoints from before 2019 do where this one does: gamma and beta."""
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    found = dict(sources)
+    for name, source in sources.items():
+        for new_end, old_end in old.items():
+            renamed = source.tensor.removesuffix(new_end) + old_end
+            if source.tensor.endswith(new_end) and renamed in tensors:
+                found[name] = replace(source, tensor=renamed)
     return found
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from attncli.model.config import ConfigReader
 from attncli.model.families.llama import SIZES as LLAMA_SIZES
 from attncli.model.families.llama import (
+    head,
     ignored,
     llama_like_sources,
     read_llama_like,
@@ -20,7 +21,7 @@ from attncli.model.families.llama import (
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 EPS = 1e-5
 SIZES = {
     **{key: value for key, value in LLAMA_SIZES.items() if key != "rms_norm_eps"},

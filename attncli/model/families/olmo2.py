@@ -11,11 +11,11 @@ from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
 from attncli.model.families.llama import SIZES as LLAMA_SIZES
-from attncli.model.families.llama import ignored, llama_like_sources, read_llama_like
+from attncli.model.families.llama import head, ignored, llama_like_sources, read_llama_like
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {**LLAMA_SIZES, "vocab_size": 50304, "rms_norm_eps": 1e-5, "attention_bias": False}
 """What the reference's configuration class takes for absent keys."""
 NORMS = {"attn_out": "post_attention_layernorm", "ffn_out": "post_feedforward_layernorm"}

@@ -14,9 +14,10 @@ import re
 from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm, prefix_in
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 _IGNORED = re.compile(r"lm_head\.weight$|(score|qa_outputs)\.")
@@ -84,6 +85,17 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= norm(f"{i}.{slots[0]}", f"{layer}.self_attn_layer_norm", d_model)
         found |= norm(f"{i}.{slots[1]}", f"{layer}.final_layer_norm", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits, after the way back to its width."""
+    prefix = prefix_in(tensors, "model.decoder.", "decoder.")
+    d_model = spec.stack.d_model
+    width = config.count("word_embed_proj_dim", d_model)
+    before = None
+    if width != d_model:
+        before = linear("head.dense", f"{prefix}project_out", d_model, width, bias=False)
+    return lm_head(spec, tensors, config, tied=True, width=width, before=before)
 
 
 def ignored(name: str) -> bool:

@@ -12,10 +12,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm, prefix_in
 from attncli.model.families.rotary import read_rope
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import LayerSpec, ModelSpec, StackSpec
 
 _IGNORED = re.compile(
@@ -115,6 +116,11 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         for slot in ("attn_in", "ffn_in"):
             found |= norm(f"{i}.{slot}", f"{layer}.input_layernorm", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits, with a bias for each token."""
+    return lm_head(spec, tensors, config, tied=False, bias=True)
 
 
 def ignored(name: str) -> bool:

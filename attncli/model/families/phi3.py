@@ -14,8 +14,9 @@ from dataclasses import replace
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families import phi
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm, part, prefix_in
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 ignored = phi.ignored
@@ -77,3 +78,8 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= norm(f"{i}.attn_in", f"{layer}.input_layernorm", d_model, bias=False)
         found |= norm(f"{i}.ffn_in", f"{layer}.post_attention_layernorm", d_model, bias=False)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits."""
+    return lm_head(spec, tensors, config, tied=False)

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from attncli.model.config import ConfigReader
 from attncli.model.families.llama import SIZES as LLAMA_SIZES
 from attncli.model.families.llama import (
+    head,
     ignored,
     llama_like_sources,
     read_llama_like,
@@ -21,7 +22,7 @@ from attncli.model.families.windows import layer_types, window_sizes
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {
     **LLAMA_SIZES,
     "vocab_size": 151_936,

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
-from attncli.model.families.llama import ignored, llama_like_sources
+from attncli.model.families.llama import head, ignored, llama_like_sources
 from attncli.model.families.qwen2 import SIZES as QWEN2_SIZES
 from attncli.model.families.qwen2 import read_qwen
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {**QWEN2_SIZES, "head_dim": 128, "attention_bias": False}
 """What the reference's configuration class takes for absent keys."""
 

@@ -16,6 +16,7 @@ from attncli.model.config import ConfigReader
 from attncli.model.families.experts import expert_sources
 from attncli.model.families.llama import (
     gated,
+    head,
     ignored,
     llama_like_sources,
     model_prefix,
@@ -30,7 +31,7 @@ from attncli.model.families.windows import layer_types, window_sizes
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {
     **QWEN2_SIZES,
     "hidden_size": 2048,

@@ -19,10 +19,11 @@ from attncli.model.families.bert import (
     block_sources,
     embedding_sources,
     find_prefix,
-    old_norm_names,
     read_bert_like,
 )
-from attncli.model.params import Source
+from attncli.model.families.heads import mask_head
+from attncli.model.families.names import old_norm_names
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 _NAMES = {"roberta": "RoBERTa", "xlm-roberta": "XLM-RoBERTa", "camembert": "CamemBERT"}
@@ -63,6 +64,21 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     prefix = find_prefix(tensors, "roberta.")
     found = embedding_sources(spec, prefix) | block_sources(spec, prefix, BlockNames())
     return old_norm_names(found, tensors)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the head that fills masks, where a file holds one."""
+    return mask_head(
+        spec,
+        tensors,
+        config,
+        prefix=r"lm_head\.",
+        dense="lm_head.dense",
+        norm_name="lm_head.layer_norm",
+        table="lm_head.decoder",
+        biases=("lm_head.decoder.bias", "lm_head.bias"),
+        activation="gelu",
+    )
 
 
 def ignored(name: str) -> bool:

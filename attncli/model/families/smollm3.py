@@ -7,14 +7,18 @@ none; use_sliding_window, sliding_window, layer_types. Ignored tensors: as Llama
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import lm_head
 from attncli.model.families.llama import SIZES as LLAMA_SIZES
 from attncli.model.families.llama import ignored, read_llama_like, sources, with_layers
 from attncli.model.families.windows import layer_types, window_sizes
+from attncli.model.params import HeadSources
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 SIZES = {
     **LLAMA_SIZES,
     "vocab_size": 128_256,
@@ -52,3 +56,8 @@ def read_spec(config: ConfigReader) -> ModelSpec:
         layer.rope if turn else None for layer, turn in zip(spec.stack.layers, turns, strict=False)
     ]
     return with_layers(spec, rope=ropes, window=window_sizes(config, types, on=on))
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits: the embedding, unless a file holds another."""
+    return lm_head(spec, tensors, config, tied=True)

@@ -13,8 +13,9 @@ from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
 from attncli.model.families import phi
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm, prefix_in
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 ignored = phi.ignored
@@ -65,3 +66,8 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         second = "input_layernorm" if stack.parallel else "post_attention_layernorm"
         found |= norm(f"{i}.ffn_in", f"{layer}.{second}", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits."""
+    return lm_head(spec, tensors, config, tied=False)

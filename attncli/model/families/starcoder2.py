@@ -12,8 +12,9 @@ from collections.abc import Collection
 from attncli.errors import ModelProblem
 from attncli.model.config import ConfigReader
 from attncli.model.families import phi
+from attncli.model.families.heads import lm_head
 from attncli.model.families.names import linear, norm, prefix_in
-from attncli.model.params import Source
+from attncli.model.params import HeadSources, Source
 from attncli.model.spec import ModelSpec
 
 ignored = phi.ignored
@@ -66,3 +67,8 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
         found |= norm(f"{i}.attn_in", f"{layer}.input_layernorm", d_model)
         found |= norm(f"{i}.ffn_in", f"{layer}.post_attention_layernorm", d_model)
     return found
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits: the embedding, unless a file holds another."""
+    return lm_head(spec, tensors, config, tied=True)

@@ -13,11 +13,17 @@ import re
 from collections.abc import Collection
 
 from attncli.model.config import ConfigReader
+from attncli.model.families.heads import is_tied, lm_head
 from attncli.model.families.names import linear, norm
-from attncli.model.families.seq2seq import STACKS, find_embedding, read_start
+from attncli.model.families.seq2seq import (
+    STACKS,
+    find_embedding,
+    read_start,
+    with_shared_table,
+)
 from attncli.model.ops import ACTIVATIONS
-from attncli.model.params import Source
-from attncli.model.spec import BucketSpec, LayerSpec, ModelSpec, StackSpec
+from attncli.model.params import HeadSources, Source
+from attncli.model.spec import BucketSpec, HeadSpec, LayerSpec, ModelSpec, StackSpec
 from attncli.model.stack import ENCODER
 
 _IGNORED = re.compile(
@@ -158,6 +164,19 @@ def _block(stack: StackSpec, canonical: str, tensor: str, *, gated: bool) -> dic
     down = f"{last}.DenseReluDense.wo"
     found |= linear(f"{canonical}.ffn.down", down, stack.d_ff, d_model, bias=False)
     return found | norm(f"{canonical}.ffn_in", f"{last}.layer_norm", d_model, bias=False)
+
+
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
+    """Return the table that gives logits, which are scaled unless the first version was untied.
+
+    The reference ties the table to the shared embedding whatever tie_word_embeddings says, and
+    takes that key for a sign of version 1.1, whose logits are not scaled.
+    """
+    scaled = config.flag("scale_decoder_outputs", is_tied(config, True))
+    scale = spec.stack.d_model**-0.5 if scaled else 1.0
+    return with_shared_table(
+        lm_head(spec, tensors, config, tied=True, head=HeadSpec(scale=scale)), spec, tensors
+    )
 
 
 def ignored(name: str) -> bool:

@@ -64,6 +64,11 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     return found
 
 
+def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> None:
+    """Return nothing: a toy model predicts no tokens."""
+    return
+
+
 def ignored(name: str) -> bool:
     """No tensor of a toy model is left unused."""
     return False

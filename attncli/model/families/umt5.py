@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from attncli.model.config import ConfigReader
 from attncli.model.families import mt5
-from attncli.model.families.t5 import ignored, t5_like_sources
+from attncli.model.families.t5 import head, ignored, t5_like_sources
 from attncli.model.params import Source
 from attncli.model.spec import ModelSpec
 
-__all__ = ["ignored", "read_spec", "sources"]
+__all__ = ["head", "ignored", "read_spec", "sources"]
 
 
 def read_spec(config: ConfigReader) -> ModelSpec:

@@ -43,6 +43,8 @@ def read_config(metadata: Metadata, architecture: Architecture) -> dict[str, Any
     config: dict[str, Any] = {
         "model_type": architecture.model_type,
         "vocab_size": metadata.rows("token_embd.weight"),
+        # no key says so: without a table of its own the head uses the embedding
+        "tie_word_embeddings": "output.weight" not in metadata.tensors,
         **architecture.constants,
     }
     for key, name in architecture.keys.items():

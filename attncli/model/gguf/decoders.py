@@ -95,7 +95,9 @@ def _gemma2(metadata: Metadata) -> dict[str, Any]:
 
 def _gemma3(metadata: Metadata) -> dict[str, Any]:
     # the file has no base for the layers with a window unless it is unusual
+    capped = metadata.has("final_logit_softcapping")
     return {
+        "final_logit_softcapping": metadata.number("final_logit_softcapping") if capped else None,
         **full_rotary(metadata),
         "rope_local_base_freq": metadata.number("rope.freq_base_swa", 10_000.0),
         "query_pre_attn_scalar": _query_scale(metadata, layers_of_largest=62),
@@ -222,7 +224,6 @@ DECODERS = {
         RMS,
         {"hidden_activation": "gelu_pytorch_tanh"},
         _gemma3,
-        neutral=frozenset({"final_logit_softcapping"}),
         norm_offset_included=True,
     ),
     "olmo2": Architecture(

@@ -54,13 +54,14 @@ def build_tokenizer(path: Path, metadata: Mapping[str, Value]) -> TextTokenizer:
 
 
 def _byte_level(vocabulary: Vocabulary) -> tuple[Tokenizer, tuple[str, ...]]:
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer, decoders
     from tokenizers.models import BPE
 
     rule, notes = _rule(vocabulary.get("pre"))
     merges = vocabulary.merges()
     ids = {token: i for i, token in enumerate(vocabulary.tokens)}
     tokenizer = Tokenizer(BPE(ids, merges, ignore_merges=rule.whole_first))
+    tokenizer.decoder = decoders.ByteLevel()
     _split(tokenizer, rule)
     # llama.cpp gives these a first token when the file does not say
     bos = vocabulary.get("pre") in ("llama3", "llama-v3", "llama-bpe", "tekken")
@@ -130,6 +131,7 @@ def _sentencepiece(vocabulary: Vocabulary) -> tuple[Tokenizer, tuple[str, ...]]:
     if vocabulary.flag("add_space_prefix", True):
         steps.insert(0, normalizers.Prepend(SPACE))
     tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.decoder = _space_decoder()
     _surround(tokenizer, vocabulary, bos=True)
     return tokenizer, ()
 
@@ -194,8 +196,17 @@ def _unigram(vocabulary: Vocabulary) -> tuple[Tokenizer, tuple[str, ...]]:
     tokenizer.normalizer = normalizers.Sequence(steps)
     prefix = vocabulary.flag("add_space_prefix", True)
     tokenizer.pre_tokenizer = Metaspace(prepend_scheme="always" if prefix else "never")
+    tokenizer.decoder = _space_decoder()
     _surround(tokenizer, vocabulary, bos=False, eos=True)
     return tokenizer, ()
+
+
+def _space_decoder() -> Any:
+    """Turn pieces back into text: marks to spaces, <0xE2> and the like to bytes."""
+    from tokenizers import decoders
+
+    steps = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    return decoders.Sequence(steps)
 
 
 def _surround(
