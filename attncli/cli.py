@@ -80,8 +80,8 @@ app.command(
 )(heads)
 app.command(
     "predict",
-    epilog='\b\nExample:\n  attn predict -m smollm2 "The student did not answer the"'
-    '\n  attn predict -m bert-base-uncased "The cat sat on the [MASK]." --lens',
+    epilog='\b\nExample:\n  attn predict -m HuggingFaceTB/SmolLM2-135M "The student did not"'
+    '\n  attn predict -m google-bert/bert-base-uncased "The [MASK] sat." --lens',
 )(predict)
 app.command("tokens", epilog='\b\nExample:\n  attn tokens "The unbelievable café"')(tokens)
 app.command("schema", epilog="\b\nExample:\n  attn schema inspect > inspect.schema.json")(schema)

@@ -205,6 +205,12 @@ def test_comparison_equals_that_of_the_other_engine(tmp_path: Path) -> None:
     assert {len(row) for row in changed.rows} == {len(changed.columns)}
 
 
+def test_predict_says_that_this_engine_loads_no_head(tmp_path: Path) -> None:
+    model = load(str(written("gpt2", tmp_path)), engine="torch")
+    with pytest.raises(UsageProblem, match="the engine torch loads models without it"):
+        api.predict(TEXT, model)
+
+
 def test_card_says_which_engine_and_type(tmp_path: Path) -> None:
     folder = written("gpt2", tmp_path)
     exact = api.inspect(TEXT, load(str(folder)))

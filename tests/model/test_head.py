@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -195,6 +196,15 @@ def test_tied_heads_read_the_older_name_of_the_bias() -> None:
     table = {"cls.predictions.decoder.weight": np.ones((40, 24), np.float32)}
     with pytest.raises(ModelProblem, match=newer):
         head_of(replace(golden, config=untied, tensors={**golden.tensors, **table, older: values}))
+
+
+@pytest.mark.parametrize(("legacy", "dense"), [(None, "cls"), (True, "cls"), (False, "lm_")])
+def test_of_two_mask_heads_in_a_file_the_configuration_chooses(legacy: Any, dense: str) -> None:
+    older, newer = read_golden_head("deberta"), read_golden_head("deberta-new")
+    config = {**older.config, "legacy": legacy}
+    head = head_of(replace(older, config=config, tensors={**older.tensors, **newer.tensors}))
+    assert head is not None
+    assert head.params.sources["head.dense.weight"].tensor.startswith(dense)
 
 
 def test_norms_of_2018_are_read_in_heads_too() -> None:

@@ -6,6 +6,8 @@ A family module offers
 * `sources(spec, tensors, config) -> {canonical name: Source}`: where each parameter stands;
 * `head(spec, tensors, config) -> HeadSources | None`: the output head, if the checkpoint has one;
 * `ignored(name) -> bool`: tensors that are knowingly left unused by everything but the head.
+
+Where a module says that it ignores heads, only its `head` reads the one that predicts tokens.
 """
 
 from __future__ import annotations

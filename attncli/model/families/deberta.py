@@ -120,7 +120,12 @@ def disentangled_sources(
 
 def head(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> HeadSources | None:
     """Return the head that fills masks, in either of its two forms, where a file holds one."""
-    if any(name.startswith("cls.predictions.") for name in tensors):
+    older, newer = (
+        any(name.startswith(prefix) for name in tensors)
+        for prefix in ("cls.predictions.", "lm_predictions.")
+    )
+    # `legacy` chooses where a file holds both
+    if older and not (newer and config.look("legacy") is False):
         return bert_head(spec, tensors, config)
     # the newer form has no table of its own, whatever the configuration says
     return mask_head(

@@ -70,7 +70,7 @@ def sources(spec: ModelSpec, tensors: Collection[str], config: ConfigReader) -> 
     }
     if width != d_model:
         found |= linear("token_proj", f"{prefix}project_in", width, d_model, bias=False)
-        # part of the output head: a file without it is not whole, but nothing here reads it
+        # part of the output head, which alone reads it: a file without it is not whole
         found |= linear("head_proj", f"{prefix}project_out", d_model, width, bias=False)
     if before and not config.flag("_remove_final_layer_norm", False):
         found |= norm("final_norm", f"{prefix}final_layer_norm", d_model)
