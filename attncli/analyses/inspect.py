@@ -20,7 +20,6 @@ from attncli.analyses.units import (
     merge_queries,
     renormalise,
 )
-from attncli.analyses.void import link_notes, naming_notes
 from attncli.errors import InputProblem, UsageProblem
 from attncli.model.load import Model
 from attncli.model.observe import Observer
@@ -258,6 +257,8 @@ def _void(
     causal: bool,
 ) -> list[str]:
     """Say what the question that names queries and keys cannot mean."""
+    from attncli.analyses.void import link_notes, naming_notes
+
     notes = naming_notes(sides.queries, names[0], "query", merged=view.words)
     notes += naming_notes(sides.keys, names[1], "key", merged=view.words)
     if all(names):

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from attncli._shapes import Float, Int
-from attncli.analyses.rollout import Rollout
-from attncli.analyses.value_zeroing import ValueZeroing
 from attncli.errors import UsageProblem
 from attncli.model.load import Model
 from attncli.model.observe import Observer
@@ -63,6 +61,8 @@ def start_measuring(
                 "--by rollout: with --engine torch it is not known what each layer of a causal "
                 "model can see; leave --engine out, or use --by weight."
             )
+        from attncli.analyses.rollout import Rollout
+
         rollout = Rollout(heads, stack, n_keys)
         return Measuring(rollout, lambda: rollout.result()[rows])
     if by == "value-zeroing":
@@ -71,6 +71,8 @@ def start_measuring(
                 "--by value-zeroing runs parts of a block again, which --engine torch cannot; "
                 "leave --engine out, or use --by contribution."
             )
+        from attncli.analyses.value_zeroing import ValueZeroing
+
         zeroing = ValueZeroing(heads, rows, n_keys)
         return Measuring(zeroing, lambda: zeroing.shares)
     return None

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Array = np.ndarray
 Task = TypeVar("Task")
@@ -50,7 +52,11 @@ class Crew:
         self.scratch = Scratch()
         self.lock = threading.Lock()
         """Held while observers look: they see one block at a time."""
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None
+        if n_threads > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(n_threads)
 
     def each(self, work: Callable[[Task], None], tasks: Sequence[Task]) -> None:
         """Do all tasks, in any order; an error of one ends the run."""

@@ -334,16 +334,32 @@ def test_every_number_follows_from_those_before_it(name: str, attention: str) ->
     query, last = n_queries - 1 - (n_queries > 3), stack.n_layers - 1
     head = stack.n_heads - 1
     explained(golden, attention, layer=0, head=0, query=min(1, query), key=0).walk()
-    # every key hands over its part, and the parts are the mix
+    explained(golden, attention, layer=last, head=head, query=query, key=min(1, n_keys - 1)).walk()
+
+
+def first_cases() -> list[tuple[str, str]]:
+    """Return one walk for each family and kind of attention."""
+    kind = {case.name: case.model_type for case in CASES}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for name, attention in WALKS:
+        found.setdefault((kind[name], attention), (name, attention))
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("name", "attention"), first_cases(), ids=str)
+def test_keys_add_up_to_the_mix_and_heads_to_the_output(name: str, attention: str) -> None:
+    golden = read_golden(name)
+    spec, _ = golden.model()
+    stack = spec.reader if attention == "encoder" else spec.stack
+    n_keys = len(golden.source if attention in ("encoder", "cross") else golden.ids)
+    n_queries = len(golden.source if attention == "encoder" else golden.ids)
+    query, last, head = min(3, n_queries - 1), stack.n_layers - 1, stack.n_heads - 1
     walks = [
         explained(golden, attention, layer=last, head=head, query=query, key=key)
         for key in range(n_keys)
     ]
-    for walker in walks:
-        walker.walk()
     parts = sum(walker.vector("mix", "weighted_value") for walker in walks)
     close(walks[0].vector("mix", "mix"), parts, "sum of weighted values")
-    # every head gives its output, and with the bias they are what attention gives
     by_head = [
         explained(golden, attention, layer=last, head=h, query=query, key=0)
         for h in range(stack.n_heads)
