@@ -180,8 +180,8 @@ def explain(
         pair: second text, for encoders.
         target: text for the decoder of an encoder-decoder; `text` is then its source.
         attention: of an encoder-decoder, as for `inspect`.
-        layer: layers to choose from; None for all.
-        head: heads to choose from, or `3.1`; of several the one that tells most is shown.
+        layer: one layer; None for the one that tells most.
+        head: one head, or `3.1` for layer 3, head 1; None for the one that tells most.
         top: keys that tables list.
         brief: leave sentences and formulae out of tables.
         literal_specials: read control strings in the text as plain characters.
@@ -200,13 +200,20 @@ def explain(
     loaded = _loaded(model)
     attention = choose_attention(loaded, attention, has_target=target is not None)
     stack = stack_of(loaded.spec, attention)
+    heads = choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads)
+    for option, given, chosen in (("layer", layer, heads.layers), ("head", head, heads.heads)):
+        if given is not None and len(chosen) > 1:
+            raise UsageProblem(
+                f"--{option} {given}: explain shows one head; give one {option}, or leave "
+                f"--{option} out for the most telling. attn heads ranks them."
+            )
     decoded = (
         None if target is None else loaded.encode_target(target, literal_specials=literal_specials)
     )
     return explain_row(
         loaded,
         loaded.encode(text, pair, literal_specials=literal_specials),
-        choose_heads(_text(layer), _text(head), stack.n_layers, stack.n_heads),
+        heads,
         str(query),
         key=_text(key),
         target=decoded,

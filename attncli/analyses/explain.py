@@ -22,11 +22,14 @@ from attncli.analyses.explain_score import (
 )
 from attncli.analyses.explanation import Explanation
 from attncli.analyses.sides import Sides, choose_attention, stack_of
-from attncli.analyses.trace import Trace
+from attncli.analyses.trace import Row, Trace
 from attncli.display import labels
 from attncli.errors import UsageProblem
 from attncli.model.load import Model
 from attncli.model.observe import Observer
+from attncli.model.params import LayerParams, Workspace
+from attncli.model.position import bias_for
+from attncli.model.spec import StackSpec
 from attncli.model.stack import ENCODER
 from attncli.results import RANDOM_NOTE, Label
 from attncli.selection import Attention, Heads
@@ -83,6 +86,9 @@ def explain_row(
     kind = "cross" if sides.is_cross else "attn"
     prefix = ENCODER if attention == "encoder" else ""
     sinks = model.params.get(f"{prefix}{chosen.layer}.{kind}.sinks")
+    layer = Workspace(model.params, prefix).layer(chosen.layer)
+    if kind == "attn" and not trace.row.reach.start <= chosen.key < trace.row.reach.stop:
+        _add_bias(model, stack, prefix, layer, trace.row, chosen)
     walk = Walk(
         trace=trace,
         row=trace.row,
@@ -96,6 +102,7 @@ def explain_row(
         if sides.is_cross
         else trace.steps["attn_in"][chosen.key],
         kind=kind,
+        has=layer.__contains__,
         sink=None if sinks is None else float(sinks[chosen.head]),
     )
     keys = [
@@ -127,6 +134,17 @@ def explain_row(
         notes=_notes(model, sides, chosen, walk),
         line=line,
     )
+
+
+def _add_bias(
+    model: Model, stack: StackSpec, prefix: str, layer: LayerParams, row: Row, chosen: Choice
+) -> None:
+    """Set what position would add for a key that is so far out of sight that none computed it."""
+    n = row.k.shape[1]
+    bias = bias_for(stack, model.params, prefix, layer, n, n)
+    if bias is not None:
+        query, key = (slice(at, at + 1) for at in (chosen.query, chosen.key))
+        row.bias[:, chosen.key] = bias(query, key, row.q[:, None], row.k)[:, 0, 0]
 
 
 class SourceState(Observer):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attncli.analyses.excess import Excess
+from attncli._shapes import Float
+from attncli.analyses.excess import LEAST, Excess
 from attncli.analyses.sides import Sides
 from attncli.model.load import Model
 from attncli.model.observe import AttentionBlock, Observer
@@ -94,26 +95,53 @@ def choose(
             word = sides.keys.tokens[column].text.strip()
             why = f"the telling one: its weight {format_fraction(telling.weight)} on “{word}” is "
             why += "farthest above what it gives there by position alone"
+        elif column is not None:
+            (i, j), why = _head_of_pair(excess, watch.weights[..., column], row, column)
+            layer, head = heads.layers[i], heads.heads[j]
         else:
-            of_pair = watch.weights if column is None else watch.weights[..., [column]]
-            ranked = np.where(ordinary, of_pair, 0) if column is None else of_pair
+            ranked = np.where(ordinary, watch.weights, 0)
             at = np.unravel_index(ranked.argmax(), ranked.shape)
             layer, head = heads.layers[int(at[0])], heads.heads[int(at[1])]
-            why = "the one with the largest weight on "
-            why += "an ordinary token" if column is None else "this key"
+            why = "the one with the largest weight on an ordinary token"
         notes.append(f"L{layer} H{head} is shown, of {n} heads {why}; -H L.H shows another")
     if column is None:
         lengths = watch.lengths[heads.layers.index(layer), heads.heads.index(head)]
-        competes = ordinary.copy()
+        competes, besides = ordinary.copy(), " among ordinary tokens" if not ordinary.all() else ""
         if stack.causal and not sides.is_cross and row > 0:
             competes[0] = False  # where heads of causal models rest
-        candidates = np.where(competes, lengths, -1) if competes.any() else lengths
-        column = int(candidates.argmax())
+            besides += " (but for the first, where heads rest)"
+        # what is masked adds nothing, and there may be nothing ordinary to see
+        if not (lengths[competes] > 0).any():
+            competes[:], besides = True, ""
+        column = int(np.where(competes, lengths, -1).argmax())
         notes.append(
             f"“{sides.keys.tokens[column].text.strip() or sides.keys.tokens[column].token}” is the "
-            "key that adds most to this row; --key WORD follows another"
+            f"key that adds most to this row{besides}; --key WORD follows another"
         )
     return Choice(layer, head, row, column, tuple(notes))
+
+
+def _head_of_pair(
+    excess: Excess | None, weights: Float[Array, "layer head"], row: int, column: int
+) -> tuple[tuple[int, int], str]:
+    """Return the places of the head that says most about two tokens, and why it is that one."""
+    best = np.unravel_index(weights.argmax(), weights.shape)
+    place, why = (int(best[0]), int(best[1])), "the one with the largest weight on this key"
+    if not weights.any():
+        return place, "the first: none can see this key"
+    if excess is None:
+        return place, why
+    above, known = excess.of_pairs(np.array([row]), np.array([column]), weights[..., None])
+    if not known[0]:
+        return place, why
+    if above.max() < LEAST:
+        return place, f"{why} (none gives it more than position alone explains)"
+    best = np.unravel_index(above[..., 0].argmax(), weights.shape)
+    place = int(best[0]), int(best[1])
+    return place, (
+        f"the one whose weight on this key, {format_fraction(float(weights[place]))}, is farthest "
+        "above what it gives there by position alone"
+    )
 
 
 class Rows(Observer):

@@ -11,6 +11,7 @@ from attncli.analyses.explain_score import Walk
 from attncli.analyses.explanation import Listing, Number, Step, Vector
 from attncli.analyses.reduction import cosine
 from attncli.analyses.units import renormalise
+from attncli.model.spec import NORM_SLOTS
 from attncli.results import Column, Label
 
 Array = np.ndarray
@@ -172,8 +173,19 @@ def block_step(walk: Walk) -> Step:
         Vector("x", "x, what entered", before),
         Vector("attention", "attention output", walk.trace.output),
     ]
+    slot = "attn_out"
+    if walk.kind == "attn" and (walk.has(f"{slot}.weight") or slot in walk.stack.plain_norms):
+        vectors.append(Vector("attention_normed", "… normalised", steps[slot][walk.query]))
     if not walk.stack.parallel:
         vectors.append(Vector("middle", "x and attention together", mid))
+    if _crosses(walk):
+        crossed = steps["cross_mid"][walk.query]
+        vectors.append(Vector("after_cross", "after reading the source", crossed))
+    if "ffn_out" in steps:
+        fed = steps["ffn_out"][walk.query]
+        vectors.append(Vector("feed_forward", "what feed-forward adds", fed))
+    if "conv" in steps:
+        vectors.append(Vector("convolution", "what neighbours add", steps["conv"][walk.query]))
     vectors.append(Vector("out", "what leaves the block", after))
     state = walk.state_0
     numbers = (
@@ -184,14 +196,45 @@ def block_step(walk: Walk) -> Step:
     return Step(
         "block",
         "a new vector",
-        "What attention gives is added to what entered, and each token goes through the "
-        "feed-forward part on its own. The cosines say how far the token has moved.",
-        "out = x + attention + feed-forward(x + attention), norms where the model has them"
-        if not walk.stack.parallel
-        else "out = x + attention + feed-forward(x), both at once",
+        _rest_in_words(walk),
+        _rest_as_formula(walk),
         tuple(vectors),
         numbers,
     )
+
+
+def _crosses(walk: Walk) -> bool:
+    """Tell whether the block reads the source text after the attention that is explained."""
+    return walk.kind == "attn" and "cross_mid" in walk.trace.steps
+
+
+def _rest_in_words(walk: Walk) -> str:
+    text = "What attention gives is added to what entered"
+    text += ", then what the token reads in the source text" if _crosses(walk) else ""
+    if "ffn_out" in walk.trace.steps:
+        text += ", and each token goes through the feed-forward part on its own"
+    else:
+        text += "; this model has no feed-forward part"
+    text += ", beside a look at its neighbours" if "conv" in walk.trace.steps else ""
+    return f"{text}. The cosines say how far the token has moved."
+
+
+def _rest_as_formula(walk: Walk) -> str:
+    """Return how the block goes on; norms are there where the layer has their weights."""
+    stack, fed = walk.stack, "ffn_out" in walk.trace.steps
+    factor = "" if stack.residual_scale == 1.0 else f"{stack.residual_scale:g} · "
+    cross = " + cross-attention" if _crosses(walk) else ""
+    if stack.parallel:
+        formula = f"out = x + {factor}attention + {factor}feed-forward(x)"
+    elif fed:
+        own = "" if walk.kind == "cross" else factor
+        formula = f"m = x + {own}attention{cross}    out = m + {factor}feed-forward(m)"
+    else:
+        formula = f"out = x + {factor}attention{cross}"
+    formula += " + convolution" if "conv" in walk.trace.steps else ""
+    slots = [slot for slot in NORM_SLOTS if slot not in ("attn_in", "cross_in")]
+    normed = any(walk.has(f"{slot}.weight") or slot in stack.plain_norms for slot in slots)
+    return formula + ("    (norms left out)" if normed else "")
 
 
 def _weighted(walk: Walk) -> Array:

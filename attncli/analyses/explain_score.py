@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,8 @@ class Walk:
     """What key and value of the key's token are projected from."""
     kind: str
     """attn or cross."""
+    has: Callable[[str], bool]
+    """Tells whether the layer has a parameter, such as attn.q.bias."""
     sink: float | None
     """Score of the head's learned sink."""
 
@@ -121,7 +124,7 @@ def embed_step(walk: Walk) -> Step:
         "look the token up",
         f"“{walk.names[0]}” becomes a vector: its row of the embedding table"
         + (", plus rows that say where it stands" if "position" in parts else "")
-        + ". So far it means the same in every sentence.",
+        + ". So far the other words of the text play no part.",
         formula,
         tuple(Vector(name, EMBEDDED[name], parts[name]) for name in order),
     )
@@ -154,11 +157,16 @@ def norm_step(walk: Walk) -> Step | None:
     if np.array_equal(x, y):
         return None
     rms = walk.stack.norm == "rms"
+    formula = "y = x / √mean(x²)" if rms else "y = (x - mean) / √variance"
+    if walk.has(f"{name}.weight"):
+        offset = walk.stack.norm_offset
+        formula += f" · (weight + {offset:g})" if offset else " · weight"
+    formula += " + bias" if walk.has(f"{name}.bias") else ""
     return Step(
         "norm",
         "normalise",
         "The vector is brought to a standard size, so that long and short ones are read alike.",
-        "y = x / √mean(x²) · weight" if rms else "y = (x - mean) / √variance · weight + bias",
+        formula,
         (Vector("y", "y", y),),
     )
 
@@ -197,8 +205,20 @@ def project_step(walk: Walk) -> Step:
         "project",
         f"query, key and value of head {walk.head}",
         f"{sentence}.",
-        "q = y W_Q + b    k = y W_K + b    v = y W_V + b    (this head's columns)",
+        f"{_projections(walk)}    (this head's columns)",
         tuple(vectors),
+    )
+
+
+def _projections(walk: Walk) -> str:
+    """Return the formulae of q, k and v, with the biases that there are."""
+    name = "cross_in" if walk.kind == "cross" else "attn_in"
+    read = "y" if walk.has(f"{name}.weight") or name in walk.stack.plain_norms else "x"
+    source = "source" if walk.kind == "cross" else read
+    return "    ".join(
+        f"{role} = {source if role != 'q' else read} W_{role.upper()}"
+        + (f" + b_{role.upper()}" if walk.has(f"{walk.kind}.{role}.bias") else "")
+        for role in "qkv"
     )
 
 
@@ -258,8 +278,10 @@ def score_step(walk: Walk) -> Step:
         Number("scale", "scale", float(walk.scale)),
         Number("scaled", "q·k × scale", value),
     ]
-    formula, sentence = "score = q·k × scale", "The sum is scaled, so that it does not grow with "
-    sentence += "the width of the head"
+    formula = "score = q·k × scale"
+    sentence = "The sum is scaled, so that it does not grow with the width of the head"
+    if walk.scale == 1:
+        sentence = "This model learned to do without a scale: the factor is 1"
     if walk.stack.softcap is not None:
         cap = walk.stack.softcap
         value = float(cap * np.tanh(value / cap))

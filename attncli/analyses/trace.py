@@ -27,6 +27,8 @@ class Row:
     weights: Float[Array, "head key"]
     bias: Float[Array, "head key"]
     """0 where position adds nothing."""
+    reach: slice
+    """Keys that were computed together with this query; all others are masked, their bias unset."""
     group: int
     """Query heads that share one key/value head."""
 
@@ -101,6 +103,7 @@ class Trace(Observer):
             np.full((heads, n_keys), -np.inf, np.float32),
             np.zeros((heads, n_keys), np.float32),
             np.zeros((heads, n_keys), np.float32),
+            block.keys,
             block.values.group,
         )
         row.scores[:, block.keys] = block.scores[:, at]

@@ -41,8 +41,26 @@ def explain(
     pair: options.Pair = None,
     target: options.Target = None,
     attention: options.Attention = None,
-    layer: options.Layer = None,
-    head: options.Head = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            "-l",
+            "--layer",
+            metavar="N",
+            help="One layer: 3 or -1.",
+            show_default="the most telling",
+        ),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "-H",
+            "--head",
+            metavar="N",
+            help="One head; 3.1 names layer 3, head 1.",
+            show_default="the most telling",
+        ),
+    ] = None,
     top: Annotated[
         int, typer.Option("--top", metavar="N", min=1, max=1000, help="Keys that are listed.")
     ] = 5,
@@ -50,6 +68,7 @@ def explain(
         bool, typer.Option("--brief", help="Only the numbers, without sentences and formulae.")
     ] = False,
     literal_specials: options.LiteralSpecials = False,
+    engine: Annotated[str, typer.Option("--engine", hidden=True)] = "numpy",
     file: options.File = None,
 ) -> None:
     """Walk through one row of attention step by step, with the numbers of your own sentence.
@@ -58,7 +77,12 @@ def explain(
     --layer and --head the head is shown that tells most about the query, and a note says why.
     """
     from attncli import api
+    from attncli.errors import UsageProblem
 
+    if engine != "numpy":
+        raise UsageProblem(
+            f"--engine {engine}: explain follows attn's own arithmetic step by step; leave it out."
+        )
     loaded = session.load(model)
     session.each(
         loaded,

@@ -135,7 +135,7 @@ class _Block:
         self.keep("attn.out", rows, a)
         if self.only_attention and self.cross is None:
             return
-        x = self._after_attention(self.x[rows], a)
+        x = self._after_attention(self.x[rows], a, rows)
         self.keep("resid_mid", rows, x)
         if self.cross is not None:
             y = norm_slot(self.stack.spec, self.layer, "cross_in", x)
@@ -225,12 +225,19 @@ class _Block:
             return mixed.copy()
         return affine(mixed, self.layer.linear(f"{kind}.o"))
 
-    def _after_attention(self, x: Array, a: Array) -> Array:
-        """Return the residual stream after attention (of parallel blocks: the block's output)."""
+    def _after_attention(self, x: Array, a: Array, rows: slice | None = None) -> Array:
+        """Return the residual stream after attention (of parallel blocks: the block's output).
+
+        Without `rows` it is only tried what would be, and nothing is kept.
+        """
         spec, layer = self.stack.spec, self.layer
         a = norm_slot(spec, layer, "attn_out", a)
+        if rows is not None:
+            self.keep("attn_out", rows, a)
         if spec.parallel:
             y = feed_forward(spec, layer, norm_slot(spec, layer, "ffn_in", x), self.crew.scratch)
+            if rows is not None:
+                self.keep("ffn_out", rows, y)
             return x + _scaled(spec, a) + _scaled(spec, y)
         return norm_slot(spec, layer, "attn_residual", x + _scaled(spec, a))
 
@@ -240,11 +247,18 @@ class _Block:
     def _to_the_end(self, x: Array, rows: slice | Int[Array, " row"]) -> Array:
         """Return the block's output from the residual stream before the feed-forward part."""
         spec, layer = self.stack.spec, self.layer
+        # chosen rows are only tried
+        kept = rows if isinstance(rows, slice) else None
         if not spec.parallel and ("ffn.up.weight" in layer or "ffn.router.weight" in layer):
             y = feed_forward(spec, layer, norm_slot(spec, layer, "ffn_in", x), self.crew.scratch)
-            x = x + _scaled(spec, norm_slot(spec, layer, "ffn_out", y))
+            y = norm_slot(spec, layer, "ffn_out", y)
+            if kept is not None:
+                self.keep("ffn_out", kept, y)
+            x = x + _scaled(spec, y)
             x = norm_slot(spec, layer, "ffn_residual", x)
         if self.beside is not None:
+            if kept is not None:
+                self.keep("conv", kept, self.beside[kept])
             x = norm_slot(spec, layer, "conv_residual", x + self.beside[rows])
         return x
 

@@ -15,8 +15,17 @@ Array = np.ndarray
 
 STEPS = (
     *("resid_pre", "attn_in", "attn.q", "attn.k", "attn.v", "attn.q_norm", "attn.k_norm"),
-    *("resid_mid", "cross_in", "cross.q", "cross.k", "cross.v", "cross.q_norm", "cross.k_norm"),
-    *("cross_mid", "resid_post"),
+    *(
+        "attn_out",
+        "resid_mid",
+        "cross_in",
+        "cross.q",
+        "cross.k",
+        "cross.v",
+        "cross.q_norm",
+        "cross.k_norm",
+    ),
+    *("cross_mid", "ffn_out", "conv", "resid_post"),
 )
 """Steps of a layer in the order in which they are shown."""
 OF_MEMORY = ("cross.k", "cross.v", "cross.k_norm")

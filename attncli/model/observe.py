@@ -144,9 +144,10 @@ class Observer:
         Steps of a model that has them, in this order. Embedding: token, scaled, token_proj,
         position, type (rows that are added up), embed_norm, embed_proj. A layer: resid_pre (the
         residual stream that enters), attn_in, attn.q, attn.k, attn.v (projected), attn.q_norm and
-        attn.k_norm, resid_mid (after attention), cross_in, cross.q … of cross-attention (keys and
-        values: of the source text), cross_mid, resid_post. Norm slots that are empty leave their
-        argument as it is.
+        attn.k_norm, attn_out (attention output), resid_mid (after attention), cross_in, cross.q …
+        of cross-attention (keys and values: of the source text), cross_mid, ffn_out (feed-forward
+        output), conv (output of the convolution beside the block), resid_post. Norm slots that are
+        empty leave their argument as it is.
         """
 
     def on_state(self, index: int, state: Float[Array, "token d_model"]) -> None:

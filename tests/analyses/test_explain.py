@@ -47,27 +47,64 @@ def test_telling_head_and_its_key_are_shown_where_none_is_named(minilm: Model) -
     assert "of 72 heads the telling one" in found.notes[0]
 
 
-def test_head_with_the_largest_weight_on_a_named_key_is_shown(minilm: Model) -> None:
+def test_head_farthest_above_its_pattern_of_positions_is_shown_for_a_named_key(
+    minilm: Model,
+) -> None:
     found = api.explain(STUDENT, minilm, query="it", key="question")
-    seen = api.inspect(STUDENT, minilm, query="it", key="question", every_head=True)
-    by_head = seen.by_head["weights"][:, :, 9, 7]
-    at = np.unravel_index(by_head.argmax(), by_head.shape)
-    assert (found.layer, found.head) == at
-    assert "largest weight on this key" in found.notes[0]
+    seen = api.inspect(STUDENT, minilm, every_head=True).by_head["weights"]
+    # pairs of words at the distance of "it" and "question", special tokens left out
+    others = [(query, query - 2) for query in range(3, 13) if query != 9]
+    usual = np.mean([seen[:, :, query, key] for query, key in others], axis=0)
+    above = seen[:, :, 9, 7] - usual
+    assert (found.layer, found.head) == np.unravel_index(above.argmax(), above.shape)
+    assert (found.layer, found.head) == (3, 1)
+    assert "above what it gives there by position alone" in found.notes[0]
 
 
-def test_only_the_chosen_layers_and_heads_compete(minilm: Model) -> None:
-    found = api.explain(STUDENT, minilm, query="it", key="question", layer="0-1", head="2-3")
-    assert found.layer in (0, 1)
-    assert found.head in (2, 3)
-    assert "of 4 heads" in found.notes[0]
+@pytest.mark.parametrize(
+    ("query", "key"),
+    # the last two words are the only ones as far apart as the text is long
+    [("it", "[CLS]"), ("difficult", "1")],
+)
+def test_head_with_the_largest_weight_is_shown_where_nothing_can_be_subtracted(
+    minilm: Model, query: str, key: str
+) -> None:
+    found = api.explain(STUDENT, minilm, query=query, key=key)
+    seen = api.inspect(STUDENT, minilm, every_head=True).by_head["weights"]
+    by_head = seen[:, :, found.query, found.key]
+    assert (found.layer, found.head) == np.unravel_index(by_head.argmax(), by_head.shape)
+    assert "the one with the largest weight on this key;" in found.notes[0]
+
+
+def test_no_head_is_praised_where_none_can_see_the_key() -> None:
+    found = api.explain("jam on toast", load(CAUSAL), query="jam", key="toast")
+    assert (found.layer, found.head) == (0, 0)
+    assert any("the first: none can see this key" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "choice", [{"layer": "0-1"}, {"head": "0-2"}, {"head": "all"}, {"layer": "0", "head": "1,2"}]
+)
+def test_range_of_heads_is_refused(minilm: Model, choice: dict[str, str]) -> None:
+    with pytest.raises(UsageProblem, match="explain shows one head"):
+        api.explain(STUDENT, minilm, query="it", **choice)
+
+
+@pytest.mark.parametrize(("choice", "n"), [({"layer": 3}, 12), ({"head": 1}, 6)])
+def test_only_heads_of_the_layer_or_number_that_is_named_compete(
+    minilm: Model, choice: dict[str, int], n: int
+) -> None:
+    found = api.explain(STUDENT, minilm, query="it", key="question", **choice)
+    assert (found.layer, found.head) == (3, 1)
+    assert f"of {n} heads" in found.notes[0]
 
 
 def test_key_that_adds_most_is_followed_where_none_is_named(minilm: Model) -> None:
     found = api.explain(STUDENT, minilm, query="it", head="3.1")
     assert found.key == 7
     assert found.notes == (
-        "“question” is the key that adds most to this row; --key WORD follows another",
+        "“question” is the key that adds most to this row among ordinary tokens; --key WORD "
+        "follows another",
     )
 
 

@@ -237,3 +237,9 @@ def test_every_option_of_the_help_works(attn, command, bert_folder, tmp_path: Pa
             values = HEADS.get(option, values)
         ran = attn(*command, *arguments, option, *values)
         assert ran.code == 0, (option, ran.err)
+
+
+def test_other_engine_is_refused_by_explain_before_it_is_loaded(attn) -> None:
+    ran = attn("explain", "jam", "-q", "jam", "--engine", "torch")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "explain follows attn's own arithmetic step by step" in ran.err

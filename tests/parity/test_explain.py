@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from attncli.analyses.explain import explain_row
+from attncli.model import attention
 from attncli.model.load import Model
 from attncli.model.locate.place import Place
 from attncli.model.params import Params
@@ -264,6 +265,9 @@ class Walker:
         x, a = self.vector("block", "x"), self.vector("block", "attention")
         close(x, self.vector("residual", "x"), "what entered")
         close(a, self.vector("output", "attention"), "attention output")
+        if self.has("block", "attention_normed"):
+            normed = self.norm(f"{self.layer}attn_out", a)
+            close(self.vector("block", "attention_normed"), normed, "attention, normalised")
         if not self.stack.parallel:
             residual = "cross_residual" if self.kind == "cross" else "attn_residual"
             a = a if self.kind == "cross" else self.norm(f"{self.layer}attn_out", a)
@@ -271,9 +275,11 @@ class Walker:
             middle = self.norm(f"{self.layer}{residual}", x + scale * a)
             close(self.vector("block", "middle"), middle, "x and attention together")
         out, c = self.vector("block", "out"), self.chosen
+        close(out, self.rest(x, a), "what leaves the block")
         reference = self.golden if c["attention"] == "cross" else self.reference()
-        if c["layer"] + 1 < self.stack.n_layers:
-            close(out, reference.resid[c["layer"] + 1, c["query"]], "state of transformers")
+        last = c["layer"] + 1 == self.stack.n_layers
+        state = self.norm(f"{self.prefix}final_norm", out) if last else out
+        close(state, reference.resid[c["layer"] + 1, c["query"]], "state of transformers")
         if self.kind == "attn":
             close(x, reference.resid[c["layer"], c["query"]], "earlier state of transformers")
         for name, a, b in (
@@ -283,6 +289,22 @@ class Walker:
         ):
             cosine = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
             close(self.number("block", name), cosine, name)
+
+    def rest(self, x: Array, a: Array) -> Array:
+        """Return the output of the block from its parts."""
+        names, scale = self.has, self.stack.residual_scale
+        fed = self.vector("block", "feed_forward") if names("block", "feed_forward") else 0.0
+        if self.stack.parallel:
+            out = x + scale * self.norm(f"{self.layer}attn_out", a) + scale * fed
+        else:
+            name = "after_cross" if names("block", "after_cross") else "middle"
+            out = self.vector("block", name)
+            if names("block", "feed_forward"):
+                out = self.norm(f"{self.layer}ffn_residual", out + scale * fed)
+        if names("block", "convolution"):
+            out = out + self.vector("block", "convolution")
+            out = self.norm(f"{self.layer}conv_residual", out)
+        return out
 
 
 def turn(x: Array, rope: RopeSpec, position: int, n: int) -> Array:
@@ -403,6 +425,7 @@ SPOILED = {
     "the mix": spoil_vector("mix", "mix"),
     "the head's output": spoil_vector("output", "head_output"),
     "a share": spoil_number("output", "share_others"),
+    "what feed-forward adds": spoil_vector("block", "feed_forward"),
     "the new vector": spoil_vector("block", "out"),
     "a cosine": spoil_number("block", "cosine_before_after"),
 }
@@ -415,3 +438,45 @@ def test_walk_notices_a_wrong_number(what: str) -> None:
     SPOILED[what](walker)
     with pytest.raises(AssertionError):
         walker.walk()
+
+
+def told(name: str, attention: str = "self") -> dict[str, Any]:
+    return explained(read_golden(name), attention, layer=0, head=0, query=1, key=0).steps
+
+
+def test_position_of_a_key_far_out_of_sight_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    golden, choice = read_golden("bloom-3-heads"), {"layer": 1, "head": 1, "query": 2, "key": 8}
+    together = explained(golden, "self", **choice).steps["score"]["numbers"]
+    # one query at a time: its block ends with the last key that it sees
+    monkeypatch.setattr(attention, "BLOCK_SCORES", 1)
+    alone = explained(golden, "self", **choice).steps["score"]["numbers"]
+    assert together["position_bias"] != 0
+    assert alone == together
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "step", "formula"),
+    [
+        ("bert", "self", "project", "q = x W_Q + b_Q    k = x W_K + b_K    v = x W_V + b_V"),
+        ("llama", "self", "project", "q = y W_Q    k = y W_K    v = y W_V"),
+        ("t5", "cross", "project", "q = y W_Q    k = source W_K    v = source W_V"),
+        ("gpt2", "self", "norm", "y = (x - mean) / √variance · weight + bias"),
+        ("gemma", "self", "norm", "y = x / √mean(x²) · (weight + 1)"),
+        ("olmo", "self", "norm", "y = (x - mean) / √variance"),
+        ("bert", "self", "block", "m = x + attention    out = m + feed-forward(m)"),
+        ("granite", "self", "block", "m = x + 0.6 · attention    out = m + 0.6 · feed-forward(m)"),
+        ("falcon-7b", "self", "block", "out = x + attention + feed-forward(x)"),
+        ("t5", "self", "block", "m = x + attention + cross-attention    out = m + feed"),
+        ("deberta-v2-conv", "self", "block", "out = m + feed-forward(m) + convolution"),
+    ],
+)
+def test_formula_is_that_of_the_model(name: str, kind: str, step: str, formula: str) -> None:
+    found = told(name, kind)[step]["formula"]
+    assert formula in found
+    if name == "olmo":
+        assert found == formula
+
+
+def test_model_that_does_not_scale_is_not_said_to() -> None:
+    assert "without a scale" in told("t5")["score"]["sentence"]
+    assert "is scaled" in told("bert")["score"]["sentence"]
