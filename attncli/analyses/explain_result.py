@@ -234,7 +234,7 @@ def _rest_as_formula(walk: Walk) -> str:
     formula += " + convolution" if "conv" in walk.trace.steps else ""
     slots = [slot for slot in NORM_SLOTS if slot not in ("attn_in", "cross_in")]
     normed = any(walk.has(f"{slot}.weight") or slot in stack.plain_norms for slot in slots)
-    return formula + ("    (norms left out)" if normed else "")
+    return formula + ("    (norms not written out)" if normed else "")
 
 
 def _weighted(walk: Walk) -> Array:
