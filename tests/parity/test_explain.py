@@ -363,8 +363,8 @@ def first_cases() -> list[tuple[str, str]]:
     """Return one walk for each family and kind of attention."""
     kind = {case.name: case.model_type for case in CASES}
     found: dict[tuple[str, str], tuple[str, str]] = {}
-    for name, attention in WALKS:
-        found.setdefault((kind[name], attention), (name, attention))
+    for walk in WALKS:
+        found.setdefault((kind[walk[0]], walk[1]), walk)
     return list(found.values())
 
 
