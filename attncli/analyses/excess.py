@@ -28,6 +28,8 @@ CANDIDATES = 16
 under 1/16, so it can only be missed where no head has a telling key at all."""
 
 
+QUERIES = 128
+"""Queries whose telling heads are found together: all heads' candidates in float64 are large."""
 LEAST = 0.05
 """A smaller excess tells nothing: the query then has no telling head."""
 
@@ -97,6 +99,16 @@ class Excess(Observer):
         """
         n = len(self.ordinary)
         chosen = np.arange(n) if queries is None else np.asarray(queries, dtype=np.int64)
+        found: list[Telling | None] = []
+        for start in range(0, len(chosen), QUERIES):
+            part = slice(start, start + QUERIES)
+            found += self._telling(chosen[part], (barred or ())[part])
+        return found
+
+    def _telling(
+        self, chosen: Int[Array, " query"], barred: Sequence[Sequence[int]]
+    ) -> list[Telling | None]:
+        n = len(self.ordinary)
         counts = count_by_offset(self.ordinary, causal=self.causal)
         keys, weights = self._keys[:, :, chosen], self._weights[:, :, chosen].astype(np.float64)
         offsets = keys - chosen[:, None] + n - 1
@@ -109,7 +121,7 @@ class Excess(Observer):
             # heads of causal models rest on the first token, and each query sees it from another
             # distance, so that no mean over pairs would take that away
             competes &= keys > 0
-        for row, own in enumerate(barred or ()):
+        for row, own in enumerate(barred):
             if len(own) > 1:
                 competes[:, :, row] &= ~np.isin(keys[:, :, row], own)
         np.subtract(weights, (sums - weights) / np.maximum(others, 1), out=excess, where=competes)
