@@ -48,6 +48,15 @@ def filler(folder: Path, case: str = "bert") -> Model:
     return predictor(folder, case, tokenizer("[CLS] $A [SEP]"))
 
 
+def pair_filler(folder: Path) -> Model:
+    """An encoder that fills masks in two texts, the second with types of its own."""
+    made = tokenizer()
+    made.post_processor = TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 0), ("[SEP]", 1)]
+    )
+    return predictor(folder, "bert", made)
+
+
 def continuer(folder: Path, case: str = "gpt2", template: str = "$A", words: int = 40) -> Model:
     """A decoder; with fewer words than 40 the last rows of its table are padding."""
     return predictor(folder, case, tokenizer(template, words))

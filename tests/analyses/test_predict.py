@@ -13,7 +13,15 @@ from attncli.errors import InputProblem, ModelProblem, UsageProblem
 from attncli.model.head import find_head
 from attncli.model.load import Model
 from tests.parity.heads import logits_of
-from tests.predictors import CONTINUED, MASKED, continuer, filler, tokenizer, translator
+from tests.predictors import (
+    CONTINUED,
+    MASKED,
+    continuer,
+    filler,
+    pair_filler,
+    tokenizer,
+    translator,
+)
 from tests.seq2seq import SOURCE, TARGET
 from tests.toys import record, write_folder
 
@@ -223,3 +231,15 @@ def test_tokenizer_of_the_helper_knows_its_mask() -> None:
     from attncli.tokenize import TextTokenizer
 
     assert TextTokenizer(tokenizer()).mask == "[MASK]"
+
+
+def test_masks_of_both_texts_of_a_pair_are_filled(tmp_path: Path) -> None:
+    model = pair_filler(tmp_path)
+    found = api.predict("the dog [MASK]", model, pair="a cat [MASK]", top=3)
+    assert [place.token for place in found.places] == [3, 7]
+    # the second text is read with its own types, and with the first in front of it
+    alone = api.predict("a cat [MASK]", model, top=3)
+    chances = [[c.probability for c in place.candidates] for place in found.places]
+    assert chances[1] != pytest.approx([c.probability for c in alone.places[0].candidates])
+    with pytest.raises(UsageProblem, match="--pair"):
+        api.predict(CONTINUED, continuer(tmp_path / "c"), pair="x")

@@ -18,7 +18,7 @@ from attncli.analyses.model_list import list_models
 from attncli.analyses.models import describe_model
 from attncli.model.load import load
 from tests.outputs.streams import Stream
-from tests.predictors import CONTINUED, MASKED, continuer, filler, translator
+from tests.predictors import CONTINUED, MASKED, continuer, filler, pair_filler, translator
 from tests.seq2seq import SOURCE, TARGET, seq2seq
 
 JAM = "We were stuck in a traffic jam, unbelievable"
@@ -238,6 +238,10 @@ SAMPLES: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: api.predict(CONTINUED, _predictor(continuer), lens=True, layer=1),
     ),
     "masks": ("predict", lambda: api.predict(MASKED, _predictor(filler), lens=True, top=3)),
+    "masks of a pair": (
+        "predict",
+        lambda: api.predict(MASKED, _predictor(pair_filler), pair="a cat [MASK]", top=2),
+    ),
     "next of target": (
         "predict",
         lambda: api.predict(SOURCE, _predictor(translator), target=TARGET, lens=True),
