@@ -237,6 +237,7 @@ def heads(
     role: Names = (),
     top: int | None = None,
     grid: str | None = None,
+    shade: Shade = "linear",
     probe: bool = False,
     seed: int = 0,
     from_: str | int | None = None,
@@ -261,6 +262,7 @@ def heads(
         role: list only heads of these roles; empty for all.
         top: most heads listed; None for all.
         grid: measure of the grid, layers by heads; None for one that suits the text.
+        shade: how the grid is shaded in a terminal.
         probe: also measure induction, duplicates and previous tokens on random repeats.
         seed: of the random repeats.
         from_: with `to`: rank heads by what this word, or token index, reads from the other.
@@ -287,6 +289,7 @@ def heads(
         roles=tuple(_names(role)),
         top=top,
         grid=grid,
+        shade=shade,
         probe=probe,
         seed=seed,
         from_=_text(from_),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from attncli.analyses.head_changes import HeadChanges
 from attncli.analyses.head_contrast import contrast_heads
@@ -14,7 +15,7 @@ from attncli.analyses.heads import survey_heads
 from attncli.analyses.sides import choose_attention, stack_of
 from attncli.errors import UsageProblem
 from attncli.model.load import Model
-from attncli.selection import Attention, choose_heads, one_of
+from attncli.selection import Attention, Shade, choose_heads, one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class HeadRequest:
     roles: tuple[str, ...]
     top: int | None
     grid: str | None
+    shade: Shade
     probe: bool
     seed: int
     from_: str | None
@@ -52,6 +54,7 @@ class HeadRequest:
             raise UsageProblem(f"--top {self.top}: expected 1 or more.")
         if self.by is not None:
             one_of("by", self.by, MEASURES)
+        one_of("shade", self.shade, get_args(Shade))
         two_texts = "--contrast" if self.contrast is not None else "--swap"
         if self.contrast is not None and self.swap is not None:
             raise UsageProblem("--contrast and --swap both make a second text; give one of them.")
@@ -154,6 +157,7 @@ def answer(
         roles=request.roles,
         top=request.top,
         grid=request.grid,
+        shade=request.shade,
         probe=request.probe,
         seed=request.seed,
         line=line,

@@ -16,7 +16,7 @@ from attncli.analyses.head_stats import EPSILON
 from attncli.analyses.sides import Sides
 from attncli.numbers import to_json
 from attncli.results import Column, Matrix, ModelCard, Table, count, document, text_record
-from attncli.selection import Heads
+from attncli.selection import Heads, Shade
 
 Array = np.ndarray
 
@@ -50,6 +50,8 @@ class Wanted:
     grid: Measure
     grid_chosen: bool
     """The grid was asked for."""
+    shade: Shade = "linear"
+    """How the grid is shaded."""
 
     @property
     def lists(self) -> bool:

@@ -68,6 +68,7 @@ def _grid(survey: HeadSurvey) -> Matrix:
         survey.grid(),
         hint=GRID_HINT,
         sides="rows layers, columns heads",
+        shading=survey.wanted.shade,
     )
 
 

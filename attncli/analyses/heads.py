@@ -16,7 +16,7 @@ from attncli.analyses.sides import Sides, choose_attention, stack_of
 from attncli.errors import UsageProblem
 from attncli.model.load import Model
 from attncli.results import RANDOM_NOTE, count
-from attncli.selection import Attention, Heads
+from attncli.selection import Attention, Heads, Shade
 from attncli.tokenize import Encoded
 
 
@@ -31,6 +31,7 @@ def survey_heads(
     roles: Sequence[str] = (),
     top: int | None = None,
     grid: str | None = None,
+    shade: Shade = "linear",
     probe: bool = False,
     seed: int = 0,
     line: int | None = None,
@@ -48,6 +49,7 @@ def survey_heads(
         top: most heads listed; None for all.
         grid: measure of the grid; None for the weight on special tokens, or on the first token
             where there are none.
+        shade: how the grid is shaded where its numbers do not fit.
         probe: also run random repeats.
         seed: of the random repeats.
         line: line of a batch the text came from.
@@ -100,7 +102,8 @@ def survey_heads(
     notes = _notes(model, sides, heads, found, len(kept.rows), probed=probe)
     if roles and not any(row.role.name in roles for row in rows):
         notes = (*notes, f"no head has the role {' or '.join(roles)}")
-    wanted = Wanted(sorting, tuple(roles), top, grid_measure or BY_NAME[default], grid is not None)
+    measure = grid_measure or BY_NAME[default]
+    wanted = Wanted(sorting, tuple(roles), top, measure, grid is not None, shade)
     return HeadSurvey(
         card=model.card(decoder=target is not None),
         sides=sides,

@@ -62,6 +62,7 @@ def heads(
             show_default="special, or first without special tokens",
         ),
     ] = None,
+    shade: options.Shade = "linear",
     probe: Annotated[
         bool,
         typer.Option(
@@ -136,6 +137,7 @@ def heads(
             role=role or (),
             top=top,
             grid=grid,
+            shade=shade,
             probe=probe,
             seed=seed,
             from_=from_,
