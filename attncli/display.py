@@ -54,24 +54,6 @@ def _own_label(token: Token, previous: Token | None) -> str:
     return ("\u00b7" if continues else "") + display(text)
 
 
-def piece_label(piece: str, *, spells_bytes: bool) -> str:
-    """Return how tables show a token of the vocabulary that stands in no text.
-
-    A space in front is shown as "\u2423", bytes that are no whole characters as <0xF0>.
-
-    Args:
-        piece: the token as the vocabulary spells it.
-        spells_bytes: each character of a piece stands for a byte, as in GPT-2's vocabulary.
-    """
-    raw = _bytes_of(piece) if spells_bytes else None
-    if raw is None:
-        return display(piece.replace("\u2581", "\u2423"))
-    try:
-        return display(raw.decode().replace(" ", "\u2423"))
-    except UnicodeDecodeError:
-        return _as_bytes(piece)
-
-
 def quoted(label: str) -> str:
     """Return a label that stands before a number; a lone mark in quotes, since ". .12" misleads."""
     speaks = any(char.isalnum() for char in label.removesuffix(SECOND_TEXT))

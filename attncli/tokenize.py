@@ -150,14 +150,6 @@ class TextTokenizer:
         around = self._tokenizer.num_special_tokens_to_add
         return around(False) == 0 or around(True) > 0
 
-    def spells_bytes(self) -> bool:
-        """Tell whether pieces spell bytes, a character for each, as in GPT-2's vocabulary."""
-        try:
-            pieces = self._tokenizer.encode("a a", add_special_tokens=False).tokens
-        except Exception:  # what the library raises where a vocabulary has no unknown token
-            return False
-        return any(SPACE_MARKS[0] in piece for piece in pieces)
-
     def is_ordinary(self, id_: int) -> bool:
         """Tell whether an id is a piece of text: neither special nor the unknown token."""
         return (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attncli.display import display, labels, piece_label, vocabulary_label
+from attncli.display import display, labels, vocabulary_label
 from attncli.model.load import Model
 from tests.toys import byte_level, metaspace
 
@@ -81,28 +81,6 @@ def test_whole_non_ascii_character_in_one_piece_is_shown_as_itself() -> None:
 
 def test_lone_space_mark_is_visible() -> None:
     assert labels(metaspace("▁", "東京").encode("東京").tokens) == ["␣", "東京"]
-
-
-@pytest.mark.parametrize(
-    ("piece", "spells_bytes", "shown"),
-    [
-        ("##ing", False, "##ing"),
-        ("\u2581jam", False, "␣jam"),
-        ("\u0120jam", True, "␣jam"),
-        ("jam", True, "jam"),
-        ("\u010a", True, "⏎"),
-        # é as GPT-2 spells it, and the first of its two bytes alone
-        ("\u00c3\u00a9", True, "é"),
-        ("\u00c3", True, "<0xC3>"),
-        # a letter of some languages is what GPT-2 spells a line break by
-        ("\u010a", False, "\u010a"),
-        ("[PAD]", True, "[PAD]"),
-        ("<|end\u4e00|>", True, "<|end\u4e00|>"),
-        ("\u202e", False, "\\u202e"),
-    ],
-)
-def test_token_of_the_vocabulary_is_readable(piece: str, spells_bytes: bool, shown: str) -> None:
-    assert piece_label(piece, spells_bytes=spells_bytes) == shown
 
 
 @pytest.mark.parametrize(

@@ -190,14 +190,6 @@ def test_any_text_gives_spans_within_it_and_words_that_overlap_their_tokens(
         assert all(encoded.tokens_by_word())
 
 
-def test_vocabularies_that_spell_bytes_are_told_from_others(minilm: Model) -> None:
-    assert byte_level(("\u0120", "a")).spells_bytes()
-    assert not minilm.tokenizer.spells_bytes()
-    assert not metaspace("\u2581a").spells_bytes()
-    # a vocabulary that has neither the letter nor an unknown token
-    assert not TextTokenizer(Tokenizer(WordLevel({"jam": 0}, unk_token="none"))).spells_bytes()
-
-
 def decoding(tokenizer: Tokenizer, decoder: decoders.Decoder) -> TextTokenizer:
     tokenizer.decoder = decoder
     return TextTokenizer(tokenizer)

@@ -12,7 +12,7 @@ import numpy as np
 from attncli._shapes import Float, Int
 from attncli.analyses.comparison_parts import Neighbour
 from attncli.analyses.similarity import unit_vectors
-from attncli.display import piece_label
+from attncli.display import vocabulary_label
 from attncli.errors import ModelProblem
 from attncli.model.load import Model
 
@@ -43,11 +43,12 @@ def neighbours(
     """
     flat = unit_vectors(vectors.reshape(-1, vectors.shape[-1]))
     ids, cosines = _nearest(model, flat, n)
-    spells_bytes = model.tokenizer.spells_bytes()
+    tokenizer = model.tokenizer
 
     def neighbour(id_: int, cosine: float) -> Neighbour:
-        piece = model.tokenizer.piece(id_) or ""
-        return Neighbour(id_, piece, piece_label(piece, spells_bytes=spells_bytes), cosine)
+        piece, special = tokenizer.piece(id_) or "", tokenizer.is_special(id_)
+        label = vocabulary_label(id_, piece, tokenizer.surface(id_), special=special)
+        return Neighbour(id_, piece, label, cosine)
 
     found = [
         tuple(map(neighbour, *row)) for row in zip(ids.tolist(), cosines.tolist(), strict=True)
