@@ -16,6 +16,7 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 LEVELS = [
     {"cache", "errors", "words", "numbers", "_shapes"},
+    {"memory"},
     {"tokenize", "inputs", "schemas", "checkpoints"},
     {"display", "results"},
     {"selection"},

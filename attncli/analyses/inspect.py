@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from attncli import memory
 from attncli.analyses.excess import Excess, Telling
 from attncli.analyses.inspection import Inspection, QueryRow, TopKey
 from attncli.analyses.measures import start_measuring, uniform_weights
@@ -23,6 +24,7 @@ from attncli.analyses.units import (
 from attncli.errors import InputProblem, UsageProblem
 from attncli.model.load import Model
 from attncli.model.observe import Observer
+from attncli.model.spec import StackSpec
 from attncli.results import RANDOM_NOTE
 from attncli.selection import Attention, Heads, View, find_tokens
 from attncli.tokenize import Encoded
@@ -73,6 +75,7 @@ def inspect_text(
     rows = np.array(
         sorted({token for i in queries for token in query_units[i].tokens}), dtype=np.int64
     )
+    _check_memory(stack, heads, view, (len(rows), n_queries, n_keys), every_head=every_head)
     ordinary = np.array([not token.special for token in sides.keys.tokens])
     reduction, states = Reduction(heads, rows, n_keys), States(stack.n_layers)
     observers: list[Observer] = [reduction, states]
@@ -179,6 +182,22 @@ def inspect_text(
             if values is not None
         },
     )
+
+
+def _check_memory(
+    stack: StackSpec, heads: Heads, view: View, sizes: tuple[int, int, int], *, every_head: bool
+) -> None:
+    """Refuse what would not fit before anything is computed."""
+    n_rows, n_queries, n_keys = sizes
+    # weights, contributions and scores; a rollout multiplies whole matrices
+    numbers = 3 * n_rows * n_keys
+    numbers += 5 * n_keys * n_keys if view.by == "rollout" else 0
+    numbers += 2 * (stack.n_layers + 1) * n_queries * stack.d_model
+    way = "choose rows with --query, or use attn heads, which keeps no matrix"
+    if every_head:
+        numbers += 3 * len(heads.layers) * len(heads.heads) * n_queries * n_keys
+        way = "choose fewer heads with --layer and --head, or another format than npz"
+    memory.check(4 * numbers, f"The matrices of {n_queries:,} × {n_keys:,} tokens", way)
 
 
 def _choose(
