@@ -16,7 +16,7 @@ class Case:
     ids: tuple[int, ...] = (1, 7, 12, 33, 7, 39, 20, 5, 28, 2)
     source: tuple[int, ...] = ()
     """What the encoder of an encoder-decoder reads; `ids` are then the decoder's."""
-    types: tuple[int, ...] = ()
-    """Token types, one an id; empty for 0 throughout."""
     unwritten: str = ""
     """Pattern of tensors that a model computes itself: neither randomised nor in the file."""
+    types: tuple[int, ...] = ()
+    """Token types, one an id; empty for 0 throughout."""
