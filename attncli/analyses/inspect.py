@@ -9,13 +9,13 @@ import numpy as np
 
 from attncli import memory
 from attncli.analyses.excess import Excess, Telling
+from attncli.analyses.inspect_notes import question_notes, reading_notes
 from attncli.analyses.inspection import Inspection, QueryRow, TopKey
 from attncli.analyses.measures import start_measuring, uniform_weights
 from attncli.analyses.reduction import HeadMatrices, Reduction, States, cosine
 from attncli.analyses.sides import Sides, choose_attention, stack_of
 from attncli.analyses.units import (
     Unit,
-    describe_specials,
     make_units,
     merge_keys,
     merge_queries,
@@ -25,7 +25,6 @@ from attncli.errors import InputProblem, UsageProblem
 from attncli.model.load import Model
 from attncli.model.observe import Observer
 from attncli.model.spec import StackSpec
-from attncli.results import RANDOM_NOTE
 from attncli.selection import Attention, Heads, View, find_tokens
 from attncli.tokenize import Encoded
 
@@ -150,9 +149,9 @@ def inspect_text(
         measure=None if measure is None else measure[:, list(keys)],
         rows=result_rows,
         shift=cosine(stacked, stacked[:1]).T,
-        notes=_notes(
+        notes=reading_notes(
             model,
-            _void(
+            question_notes(
                 sides,
                 heads,
                 view,
@@ -264,63 +263,3 @@ def _query_row(
     return QueryRow(
         unit, by_contribution, top(weights), special_weight, telling, uniform, by_measure
     )
-
-
-def _void(
-    sides: Sides,
-    heads: Heads,
-    view: View,
-    names: tuple[Sequence[str], Sequence[str]],
-    units: tuple[Sequence[Unit], Sequence[Unit]],
-    *,
-    causal: bool,
-) -> list[str]:
-    """Say what the question that names queries and keys cannot mean."""
-    from attncli.analyses.void import link_notes, naming_notes
-
-    notes = naming_notes(sides.queries, names[0], "query", merged=view.words)
-    notes += naming_notes(sides.keys, names[1], "key", merged=view.words)
-    if all(names):
-        notes += link_notes(*units, heads, causal=causal and not sides.is_cross)
-    return notes
-
-
-def _notes(
-    model: Model,
-    void: Sequence[str],
-    sides: Sides,
-    view: View,
-    *,
-    rescaled: bool,
-    scores_lost: bool,
-    not_shown: Sequence[str],
-    has_sink: bool,
-    units: Sequence[Unit],
-) -> tuple[str, ...]:
-    notes = [RANDOM_NOTE] if model.random else []
-    notes += void
-    notes += sides.source.notes
-    if sides.target is not None:
-        notes += [f"target: {note}" for note in sides.target.notes]
-    if sides.is_cross:
-        notes.append("cross-attention has no telling heads: two texts have no common positions")
-    if view.special != "show":
-        notes.append(describe_specials(view.special, rescaled=rescaled))
-    if has_sink:
-        notes.append(
-            "this model has a learned sink, whose share of each row is scaled away too"
-            if view.special == "hide"
-            else "rows sum to less than 1: this model has a learned sink, which takes a share of "
-            "each row that no token gets"
-        )
-    merged = view.words and any(len(unit.tokens) > 1 for unit in units)
-    if merged or view.special == "hide":
-        notes.append("telling heads are those of single pieces, with special tokens in place")
-    if scores_lost:
-        notes.append("scores are left out: scores of merged tokens are not defined")
-    if not_shown:
-        notes.append(
-            f"{' and '.join(not_shown)} are left out: transformers does not show what they are "
-            "made of in this architecture"
-        )
-    return tuple(notes)
