@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.job import Finding, Job, Settings
 from benchmarks.measure import measure
 
@@ -52,6 +50,9 @@ PASSES = {
 
 def ours(job: Pass, models: Path) -> Callable[[], Any]:
     """Return what runs attn once and gives its weights, or its top keys and their weights."""
+    import numpy as np
+
+    from attncli.analyses.largest import largest
     from attncli.analyses.reduction import States
     from attncli.model.forward import Job as Text
     from attncli.model.load import load
@@ -86,8 +87,8 @@ def ours(job: Pass, models: Path) -> Callable[[], Any]:
             self.keys = np.zeros(shape, np.int32)
 
         def on_attention(self, block: AttentionBlock) -> None:
-            k = min(TOP, block.weights.shape[-1])
-            keys = np.argpartition(block.weights, -k, axis=-1)[..., -k:]
+            keys = largest(block.weights, TOP)
+            k = keys.shape[-1]
             weights = np.take_along_axis(block.weights, keys, axis=-1)
             self.weights[block.layer, :, block.queries, :k] = weights
             self.keys[block.layer, :, block.queries, :k] = keys + block.keys.start
@@ -127,6 +128,8 @@ def theirs(job: Pass, models: Path) -> Callable[[], Any]:
 
 def token_ids(job: Pass) -> list[int]:
     """Return the ids of a text that no model was trained on."""
+    import numpy as np
+
     return np.random.default_rng(0).integers(1000, 20_000, job.n_tokens).tolist()
 
 
@@ -136,6 +139,8 @@ def check(mine: Any, other: Any) -> None:
     Raises:
         RuntimeError: they differ.
     """
+    import numpy as np
+
     for a, b in zip(mine, other, strict=True):
         # of the strongest keys the order is not the same
         same = (a, b) if a.shape[-1] != TOP else (np.sort(a), np.sort(b))

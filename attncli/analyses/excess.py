@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attncli._shapes import Bool, Float, Int
+from attncli.analyses.largest import largest
 from attncli.model.observe import AttentionBlock, Observer
 from attncli.selection import Heads
 
@@ -77,9 +78,7 @@ class Excess(Observer):
         rows = np.arange(block.queries.start, block.queries.stop)
         inside = (rows >= block.keys.start) & (rows < block.keys.stop)
         weights[:, np.flatnonzero(inside), rows[inside] - block.keys.start] = 0
-        places = np.broadcast_to(np.arange(weights.shape[-1]), weights.shape)
-        if weights.shape[-1] > CANDIDATES:
-            places = np.argpartition(weights, -CANDIDATES, axis=-1)[..., -CANDIDATES:]
+        places = largest(weights, CANDIDATES)
         found = places.shape[-1]
         self._keys[layer, :, block.queries, :found] = places + block.keys.start
         self._weights[layer, :, block.queries, :found] = np.take_along_axis(
