@@ -10,7 +10,7 @@ import numpy as np
 
 from attncli._shapes import Float
 from attncli.analyses.sides import Sides
-from attncli.display import display, quoted
+from attncli.display import display
 from attncli.numbers import format_fraction, to_json
 from attncli.results import Column, Label, ModelCard, Table, document, text_record
 
@@ -275,4 +275,4 @@ def _json(value: Any) -> Any:
 
 
 def _name(token: Any) -> str:
-    return quoted(display(token.text.strip() or token.token))
+    return display(token.text.strip() or token.token)
