@@ -54,7 +54,7 @@ def _absent(texts: Sequence[Encoded], word: str, occurrences: Sequence[Occurrenc
     missing = sorted(set(range(len(texts))) - {o.text for o in occurrences})
     if not missing:
         return []
-    named = ", ".join(str(number + 1) for number in missing[:NAMED])
+    named = ", ".join(text_name(number) for number in missing[:NAMED])
     more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
     return [f"{word!r} is not in text {named}{more}"]
 

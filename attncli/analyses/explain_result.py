@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from attncli.analyses.explain_score import Walk
+from attncli.analyses.explain_score import Walk, cosine_of
 from attncli.analyses.explanation import Listing, Number, Step, Vector
-from attncli.analyses.reduction import cosine
 from attncli.analyses.units import renormalise
 from attncli.model.spec import NORM_SLOTS
 from attncli.results import Column, Label
@@ -187,11 +186,12 @@ def block_step(walk: Walk) -> Step:
     if "conv" in steps:
         vectors.append(Vector("convolution", "what neighbours add", steps["conv"][walk.query]))
     vectors.append(Vector("out", "what leaves the block", after))
-    state = walk.state_0
+    state, moved = walk.state_0, cosine_of(before, after)
+    at_first, at_last = cosine_of(before, state), cosine_of(after, state)
     numbers = (
-        Number("cosine_before_after", "cosine of what entered to what leaves", _cos(before, after)),
-        Number("cosine_embedding_before", "cosine to the embedding, before", _cos(before, state)),
-        Number("cosine_embedding_after", "cosine to the embedding, after", _cos(after, state)),
+        Number("cosine_before_after", "cosine of what entered to what leaves", moved),
+        Number("cosine_embedding_before", "cosine to the embedding, before", at_first),
+        Number("cosine_embedding_after", "cosine to the embedding, after", at_last),
     )
     return Step(
         "block",
@@ -258,7 +258,3 @@ def _rest(n: int, top: int, sums: Sequence[Any]) -> list[Any] | None:
     cells = [None if value is None else float(value) for value in sums]
     # the first of the columns with numbers says nothing of several keys
     return ["", Label(f"{n - top} more"), *cells[1:]]
-
-
-def _cos(a: Array, b: Array) -> float:
-    return float(cosine(a[None], b[None])[0])

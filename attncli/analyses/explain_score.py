@@ -146,7 +146,11 @@ def residual_step(walk: Walk) -> Step:
         sentence,
         f"x = state of “{walk.names[0]}” after layer {walk.layer - 1}" if walk.layer else "x = x₀",
         (Vector("x", "residual stream x", x),),
-        (Number("cosine_to_embedding", "cosine of x to the embedding", _cosine(x, walk.state_0)),),
+        (
+            Number(
+                "cosine_to_embedding", "cosine of x to the embedding", cosine_of(x, walk.state_0)
+            ),
+        ),
     )
 
 
@@ -303,5 +307,6 @@ def score_step(walk: Walk) -> Step:
     return Step("score", "the score", f"{sentence}.", formula, numbers=tuple(numbers))
 
 
-def _cosine(a: Array, b: Array) -> float:
+def cosine_of(a: Float[Array, " d"], b: Float[Array, " d"]) -> float:
+    """Return the cosine of two vectors, -1 to 1."""
     return float(cosine(a[None], b[None])[0])
